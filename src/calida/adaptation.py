@@ -1,0 +1,202 @@
+"""The front door: labelled source and unlabelled target in, an adapted classifier out."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import torch
+from numpy.typing import ArrayLike
+from torch import Tensor, nn
+
+from calida.data import Labelled, as_inputs, as_labels, check_same_kind, split_validation
+from calida.errors import CheckpointError, InputError
+from calida.model import CUSTOM, Classifier, Network, Prediction, build_classifier, predict
+from calida.objective import Weighted
+from calida.recipes import Recipe, get_recipe, phases
+from calida.seeds import Seeds
+from calida.training import (
+    Bundle,
+    Domains,
+    Record,
+    Run,
+    describe_labelled,
+    load_weights,
+    read_bundle,
+    run_rounds,
+    write_bundle,
+)
+
+Array = ArrayLike | Tensor
+_NAME = "model"
+
+
+@dataclass(frozen=True)
+class Adapted:
+    """A classifier that has met its target domain."""
+
+    classifier: Classifier
+    network: Network
+    recipe: Recipe
+    seed: int = 0
+    history: list[Record] = field(default_factory=list)
+
+    def predict(
+        self,
+        x: Array,
+        num_samples: int | None = None,
+        batch_size: int = 500,
+        monte_carlo_dropout: bool = False,
+    ) -> Prediction:
+        """Labels, probabilities, entropy, aleatoric and epistemic uncertainty of new samples, as CPU tensors."""
+        inputs = as_inputs(x, "the input")
+        if tuple(inputs.shape[1:]) != self.network.input_shape:
+            raise InputError(
+                f"samples have shape {tuple(inputs.shape[1:])}; this classifier reads {self.network.input_shape}"
+            )
+        samples = self.recipe.num_samples if num_samples is None else num_samples
+        if samples < 1:
+            raise InputError(f"num_samples must be at least 1, not {samples}")
+        return predict(self.classifier, inputs, samples, Seeds(self.seed), batch_size, monte_carlo_dropout)
+
+    def save(self, folder: str | os.PathLike[str]) -> Path:
+        """Write the classifier (safetensors and JSON, atomically); `calida.load` reads it back."""
+        values = {
+            "network": self.network.to_json(),
+            "recipe": self.recipe.to_json(),
+            "seed": self.seed,
+            "history": self.history,
+        }
+        return write_bundle(Path(folder), _NAME, Bundle(dict(self.classifier.state_dict()), values))
+
+
+def load(
+    folder: str | os.PathLike[str],
+    device: torch.device | str | None = None,
+    backbone: nn.Module | None = None,
+) -> Adapted:
+    """Read a saved classifier; one with a backbone of your own needs that module again."""
+    bundle = read_bundle(Path(folder), _NAME)
+    try:
+        network = Network.from_json(bundle.values["network"])
+        recipe = Recipe.from_json(bundle.values["recipe"])
+        seed, history = int(bundle.values["seed"]), list(bundle.values["history"])
+    except (KeyError, TypeError, ValueError) as error:
+        raise CheckpointError(f"the model in {folder} lacks or garbles {error}") from None
+    classifier = build_classifier(network, Seeds(seed), backbone)
+    load_weights(classifier, bundle.tensors, Path(folder))
+    classifier.eval().to(choose_device(device))
+    return Adapted(classifier, network, recipe, seed, history)
+
+
+def adapt(
+    source: tuple[Array, Array],
+    target: Array,
+    recipe: str | Recipe = "brer-inf",
+    *,
+    num_classes: int | None = None,
+    backbone: str | nn.Module = "auto",
+    head: str = "auto",
+    validation: float = 0.1,
+    seed: int = 0,
+    device: torch.device | str | None = None,
+    folder: str | os.PathLike[str] | None = None,
+    resume: bool = False,
+    observe: Callable[[Record], None] | None = None,
+    terms: Mapping[str, Weighted] | None = None,
+    oracle_labels: Array | None = None,
+    **settings: Any,
+) -> Adapted:
+    """Train on labelled `source` (x, y), adapt to unlabelled `target`, and return the classifier.
+
+    Samples are vectors [N, D] or images [N, H, W], [N, C, H, W] or [N, H, W, C]; labels are 0..K-1. `settings`
+    override the recipe's values, `terms` adds terms to adaptation. With `folder`, each round leaves a checkpoint that
+    `resume=True` goes on from. `oracle_labels` are the target's true labels, if known: they only add "oracle"
+    figures to the history and never reach training.
+    """
+    x, y, target_x, classes = _check_domains(source, target, num_classes)
+    chosen = get_recipe(recipe) if isinstance(recipe, str) else recipe
+    chosen = chosen.with_settings(**settings)
+    seeds = Seeds(seed)
+    kept, held = split_validation(y, validation, seeds)
+    domains = Domains(Labelled(x[kept], y[kept]), Labelled(x[held], y[held]), target_x, classes)
+    for name, count in {"source (less validation)": len(kept), "target": len(target_x)}.items():
+        if count < chosen.batch_size:
+            raise InputError(
+                f"{name} has {count} samples, fewer than one batch of {chosen.batch_size}; "
+                "set batch_size to a smaller number"
+            )
+    own = backbone if isinstance(backbone, nn.Module) else None
+    known = CUSTOM if isinstance(backbone, nn.Module) else backbone
+    network = Network(tuple(x.shape[1:]), classes, known, chosen.gaussian, head)
+    classifier = build_classifier(network, seeds, own)
+    classifier.standardize.fit(domains.source.x)  # type: ignore[operator]
+    classifier.to(choose_device(device))
+    run = Run(
+        phases(chosen, terms),
+        domains,
+        seeds,
+        chosen.num_samples,
+        None if folder is None else Path(folder),
+        _identity(chosen, seed, network, x, y, target_x, terms or {}),
+        observe or (lambda record: None),
+        _oracle(oracle_labels, len(target_x), classes),
+    )
+    history = run_rounds(run, classifier, resume)
+    return Adapted(classifier.eval(), network, chosen, seed, history)
+
+
+def choose_device(device: torch.device | str | None) -> torch.device:
+    """The given device, or the GPU where there is one."""
+    if device is not None:
+        return torch.device(device)
+    return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+
+
+def _check_domains(
+    source: tuple[Array, Array], target: Array, num_classes: int | None
+) -> tuple[Tensor, Tensor, Tensor, int]:
+    if not isinstance(source, tuple | list) or len(source) != 2:
+        raise InputError("source is a pair (samples, labels)")
+    if isinstance(target, tuple):
+        raise InputError("target is an array of samples without labels, not a tuple; give labels as oracle_labels")
+    x, target_x = as_inputs(source[0], "source"), as_inputs(target, "target")
+    check_same_kind(x, target_x)
+    y, classes = as_labels(source[1], len(x), num_classes, "source")
+    return x, y, target_x, classes
+
+
+def _oracle(labels: Array | None, count: int, classes: int) -> Callable[[Any], Mapping[str, Any]]:
+    """The only reader of target labels: it sees predictions and returns figures."""
+    if labels is None:
+        return lambda outlook: {}
+    truth, _ = as_labels(labels, count, classes, "oracle")
+    return lambda outlook: {"oracle": describe_labelled(outlook.target, truth)}
+
+
+def _identity(
+    recipe: Recipe,
+    seed: int,
+    network: Network,
+    x: Tensor,
+    y: Tensor,
+    target: Tensor,
+    terms: Mapping[str, Weighted],
+) -> dict[str, Any]:
+    """What makes two runs the same run, as JSON has it."""
+    return {
+        "recipe": recipe.to_json(),
+        "seed": seed,
+        "network": {**network.to_json(), "input_shape": list(network.input_shape)},
+        "source": _digest(x) + _digest(y),
+        "target": _digest(target),
+        "terms": {name: repr(weighted) for name, weighted in terms.items()},
+    }
+
+
+def _digest(tensor: Tensor) -> str:
+    return hashlib.blake2b(tensor.cpu().contiguous().numpy().data, digest_size=8).hexdigest()

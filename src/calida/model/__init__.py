@@ -1,0 +1,37 @@
+"""Classifiers with Gaussian logits, and Monte-Carlo prediction."""
+
+from calida.model.backbones import BACKBONES, Backbone, build_backbone
+from calida.model.classifier import (
+    CUSTOM,
+    Classifier,
+    Network,
+    Output,
+    Standardize,
+    build_classifier,
+    evaluation_mode,
+    scratch_buffers,
+)
+from calida.model.heads import BRANCHES, Head, build_head
+from calida.model.logits import Logits, draw_noise
+from calida.model.predict import Prediction, predict
+
+__all__ = [
+    "BACKBONES",
+    "BRANCHES",
+    "CUSTOM",
+    "Backbone",
+    "Classifier",
+    "Head",
+    "Logits",
+    "Network",
+    "Output",
+    "Prediction",
+    "Standardize",
+    "build_backbone",
+    "build_classifier",
+    "build_head",
+    "draw_noise",
+    "evaluation_mode",
+    "predict",
+    "scratch_buffers",
+]

@@ -1,0 +1,129 @@
+"""Backbones by name: inputs [B, ...] -> features [B, D]."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable
+from typing import NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+from calida.errors import InputError, MissingExtraError
+
+Shape = tuple[int, ...]
+
+
+class Backbone(NamedTuple):
+    """A feature extractor and the kind of head that belongs on it."""
+
+    module: nn.Module
+    head: str
+
+
+class _ToGrid(nn.Module):
+    """Pool a feature map to size x size, so that one network takes any image size; no work where it has it."""
+
+    def __init__(self, size: int) -> None:
+        super().__init__()
+        self.size = size
+
+    def forward(self, x: Tensor) -> Tensor:
+        if x.shape[-2:] == (self.size, self.size):
+            return x
+        return nn.functional.adaptive_avg_pool2d(x, self.size)
+
+
+def dtn(shape: Shape) -> Backbone:
+    """DTN, the paper's digit network (Zhang et al., 2015); 28 and 32 pixels give its 4 x 4 map as they are."""
+    layers: list[nn.Module] = []
+    channels = _image_channels("dtn", shape)
+    for width, dropout in ((64, 0.1), (128, 0.3), (256, 0.5)):
+        # A bias before BatchNorm is subtracted again: it would be a parameter that no loss can reach.
+        layers += [
+            nn.Conv2d(channels, width, 5, stride=2, padding=2, bias=False),
+            nn.BatchNorm2d(width),
+            nn.Dropout2d(dropout),
+            nn.ReLU(),
+        ]
+        channels = width
+    layers += [_ToGrid(4), nn.Flatten(), nn.Linear(channels * 16, 512, bias=False), nn.BatchNorm1d(512)]
+    return Backbone(nn.Sequential(*layers), "dtn")
+
+
+def lenet(shape: Shape) -> Backbone:
+    """LeNet with 20 and 50 filters and 500 features (LeCun et al., 1998, in its common variant)."""
+    return Backbone(
+        nn.Sequential(
+            nn.Conv2d(_image_channels("lenet", shape), 20, 5, padding=2),
+            nn.MaxPool2d(2),
+            nn.ReLU(),
+            nn.Conv2d(20, 50, 5, padding=2),
+            nn.MaxPool2d(2),
+            nn.Dropout2d(0.5),
+            nn.ReLU(),
+            _ToGrid(4),
+            nn.Flatten(),
+            nn.Linear(50 * 16, 500),
+            nn.ReLU(),
+            nn.Dropout(0.5),
+        ),
+        "linear",
+    )
+
+
+def mlp(shape: Shape) -> Backbone:
+    """Two hidden layers of 256 for feature vectors."""
+    layers: list[nn.Module] = [nn.Flatten()]
+    width = _size(shape)
+    for _ in range(2):
+        layers += [nn.Linear(width, 256, bias=False), nn.BatchNorm1d(256), nn.ReLU(), nn.Dropout(0.1)]
+        width = 256
+    return Backbone(nn.Sequential(*layers), "linear")
+
+
+def _size(shape: Shape) -> int:
+    return int(torch.Size(shape).numel())
+
+
+def _image_channels(name: str, shape: Shape) -> int:
+    if len(shape) != 3:
+        raise InputError(f"the {name} backbone reads images [C, H, W], not samples of shape {shape}; use mlp")
+    return shape[0]
+
+
+def timm_backbone(name: str, shape: Shape) -> Backbone:
+    """A timm model without its classifier, random weights, under the paper's VisDA head."""
+    try:
+        import timm
+    except ModuleNotFoundError:
+        raise MissingExtraError(
+            f"the backbone timm:{name} needs timm, which is not installed: pip install 'calida[timm]'"
+        ) from None
+    except Exception as error:  # a torchvision built for another torch fails in many ways, RuntimeError among them
+        raise MissingExtraError(
+            f"the backbone timm:{name} needs timm, which is installed but cannot be imported here: {error}"
+        ) from error
+    if not timm.is_model(name):
+        raise InputError(f"timm has no model {name!r}{_nearest(name, timm.list_models())}")
+    channels = _image_channels(f"timm:{name}", shape)
+    return Backbone(timm.create_model(name, pretrained=False, num_classes=0, in_chans=channels), "visda")
+
+
+BACKBONES: dict[str, Callable[[Shape], Backbone]] = {"dtn": dtn, "lenet": lenet, "mlp": mlp}
+
+
+def build_backbone(name: str, shape: Shape) -> Backbone:
+    """`dtn`, `lenet`, `mlp`, `timm:NAME`, or `auto`: dtn for images and mlp for vectors."""
+    if name == "auto":
+        name = "dtn" if len(shape) == 3 else "mlp"
+    if name.startswith("timm:"):
+        return timm_backbone(name.removeprefix("timm:"), shape)
+    if name not in BACKBONES:
+        raise InputError(f"unknown backbone {name!r}{_nearest(name, list(BACKBONES))}, or timm:NAME")
+    return BACKBONES[name](shape)
+
+
+def _nearest(name: str, known: list[str]) -> str:
+    near = difflib.get_close_matches(name, known, n=3) or known[:3]
+    return f"; did you mean {', '.join(near)}"

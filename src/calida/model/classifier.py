@@ -1,0 +1,172 @@
+"""A classifier: standardised inputs -> backbone -> Gaussian logits."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+from calida.errors import InputError
+from calida.model.backbones import Shape, build_backbone
+from calida.model.heads import build_head
+from calida.model.logits import Logits
+from calida.seeds import Seeds
+
+
+class Standardize(nn.Module):
+    """Bytes to 0..1, then every channel (or feature) to the source's zero mean and unit spread."""
+
+    mean: Tensor
+    scale: Tensor
+
+    def __init__(self, shape: Shape) -> None:
+        super().__init__()
+        per_channel = (shape[0], *[1] * (len(shape) - 1))
+        self.register_buffer("mean", torch.zeros(per_channel))
+        self.register_buffer("scale", torch.ones(per_channel))
+
+    @torch.no_grad()
+    def fit(self, x: Tensor) -> Standardize:
+        """Take mean and spread from `x`, in slices, so that bytes of a large set never become floats at once."""
+        axes = (0, *range(2, x.ndim))
+        count, total, squares = 0, torch.zeros_like(self.mean).double(), torch.zeros_like(self.mean).double()
+        for chunk in x.split(4096):
+            part = _unit_range(chunk).to(total.device, torch.float64)
+            count += part.numel() // part.shape[1]
+            total += part.sum(axes).view_as(total)
+            squares += part.square().sum(axes).view_as(total)
+        mean = total / count
+        spread = (squares / count - mean.square()).clamp(min=0).sqrt()
+        self.mean.copy_(mean)
+        # A constant channel carries nothing; dividing by its rounding error would blow it up on target.
+        self.scale.copy_(torch.where(spread > 1e-6 * (1 + mean.abs()), spread, 1.0))
+        return self
+
+    def forward(self, x: Tensor) -> Tensor:
+        standard = (_unit_range(x).to(self.mean.dtype) - self.mean) / self.scale
+        # Convolutions on a CPU and on tensor cores run faster on this layout.
+        return standard.contiguous(memory_format=torch.channels_last) if standard.ndim == 4 else standard
+
+
+def _unit_range(x: Tensor) -> Tensor:
+    return x.float() / 255 if x.dtype == torch.uint8 else x
+
+
+class Output(NamedTuple):
+    """One forward pass: what the backbone saw in the samples and what the head made of it."""
+
+    features: Tensor  # [B, D]
+    logits: Logits
+
+
+class Classifier(nn.Module):
+    """Any backbone giving features [B, D], and a head giving Gaussian logits."""
+
+    def __init__(self, backbone: nn.Module, head: nn.Module, standardize: nn.Module | None = None) -> None:
+        super().__init__()
+        self.standardize = standardize or nn.Identity()
+        self.backbone = backbone
+        self.head = head
+
+    def forward(self, x: Tensor) -> Output:
+        return self.from_standard(self.standardize(x))
+
+    def from_standard(self, standard: Tensor) -> Output:
+        """The network on inputs that are standardised already (virtual adversarial steps move these)."""
+        features = self.backbone(standard)
+        return Output(features, self.head(features))
+
+    @property
+    def device(self) -> torch.device:
+        return next(self.parameters()).device
+
+
+@dataclass(frozen=True)
+class Network:
+    """All that is needed to build a classifier again: plain values, kept beside its weights."""
+
+    input_shape: Shape
+    num_classes: int
+    backbone: str = "auto"
+    gaussian: bool = False
+    head: str = "auto"
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+    @staticmethod
+    def from_json(values: dict[str, Any]) -> Network:
+        return Network(**{**values, "input_shape": tuple(values["input_shape"])})
+
+
+CUSTOM = "custom"
+
+
+def build_classifier(network: Network, seeds: Seeds, backbone: nn.Module | None = None) -> Classifier:
+    """Build a network with weights drawn from the seed "weights"; a given backbone is copied, not changed."""
+    with seeds.globally("weights"):
+        if backbone is not None:
+            module, kind = copy.deepcopy(backbone), "linear"
+        elif network.backbone == CUSTOM:
+            raise InputError("this classifier has a backbone of its own: give the module as backbone=...")
+        else:
+            module, kind = build_backbone(network.backbone, network.input_shape)
+        features = _count_features(module, network.input_shape)
+        kind = kind if network.head == "auto" else network.head
+        head = build_head(kind, features, network.num_classes, network.gaussian)
+        classifier = Classifier(module, head, Standardize(network.input_shape))
+    classifier.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+    return classifier
+
+
+@torch.no_grad()
+def _count_features(backbone: nn.Module, shape: Shape) -> int:
+    like = next(backbone.parameters(), torch.zeros(()))
+    with evaluation_mode(backbone):
+        out = backbone(torch.zeros((1, *shape), dtype=like.dtype, device=like.device))
+    if not isinstance(out, Tensor) or out.ndim != 2:
+        got = tuple(out.shape) if isinstance(out, Tensor) else type(out).__name__
+        raise InputError(f"a backbone gives features [B, D]; this one gives {got} for one sample of shape {shape}")
+    return int(out.shape[1])
+
+
+@contextmanager
+def evaluation_mode(module: nn.Module, dropout: bool = False) -> Iterator[None]:
+    """Evaluate inside the block, with dropout still drawing if asked; BatchNorm never leaves evaluation mode."""
+    modes = [(part, part.training) for part in module.modules()]
+    module.eval()
+    for part in module.modules():
+        if dropout and isinstance(part, nn.modules.dropout._DropoutNd):
+            part.train()
+    try:
+        yield
+    finally:
+        for part, mode in modes:
+            part.training = mode
+
+
+@contextmanager
+def scratch_buffers(module: nn.Module) -> Iterator[dict[str, Tensor]]:
+    """Copies of all buffers stand in inside the block: BatchNorm in training mode leaves no trace.
+
+    Yields the copies by name, so that a caller can see how a pass moved them.
+    """
+    kept = [
+        (f"{prefix}.{name}" if prefix else name, part, name, buffer)
+        for prefix, part in module.named_modules()
+        for name, buffer in part._buffers.items()
+        if buffer is not None
+    ]
+    scratch = {path: buffer.clone() for path, _, _, buffer in kept}
+    for path, part, name, _ in kept:
+        part._buffers[name] = scratch[path]
+    try:
+        yield scratch
+    finally:
+        for _, part, name, buffer in kept:
+            part._buffers[name] = buffer

@@ -1,0 +1,77 @@
+"""Monte-Carlo prediction (Eq. 2) with uncertainties."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+
+import torch
+from torch import Tensor
+
+from calida.model.classifier import Classifier, evaluation_mode
+from calida.model.logits import draw_noise
+from calida.seeds import Seeds
+from calida.uncertainty import decompose, mean_log_probs
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """What a classifier says of N samples; entropy = aleatoric + epistemic, in nats."""
+
+    log_probs: Tensor  # [N, K], of the averaged prediction
+    entropy: Tensor  # [N]
+    aleatoric: Tensor  # [N], the expected entropy of one Monte-Carlo sample
+    epistemic: Tensor  # [N], mutual information of label and Monte-Carlo sample
+    features: Tensor  # [N, D]
+
+    @property
+    def labels(self) -> Tensor:
+        return self.log_probs.argmax(-1)
+
+    @property
+    def probabilities(self) -> Tensor:
+        return self.log_probs.exp()
+
+    @property
+    def confidence(self) -> Tensor:
+        return self.log_probs.amax(-1).exp()
+
+    def __len__(self) -> int:
+        return len(self.log_probs)
+
+
+@torch.no_grad()
+def predict(
+    classifier: Classifier,
+    x: Tensor,
+    num_samples: int = 1,
+    seeds: Seeds | None = None,
+    batch_size: int = 500,
+    monte_carlo_dropout: bool = False,
+) -> Prediction:
+    """Average `num_samples` predictions a sample, batch by batch, results on the CPU.
+
+    The backbone runs once and only logit noise is drawn. The same noise serves every sample, so that a prediction
+    does not depend on which others are in its batch. With `monte_carlo_dropout` each draw is a pass of its own with
+    new dropout masks; BatchNorm stays in evaluation mode.
+    """
+    seeds = seeds or Seeds(0)
+    device = classifier.device
+    passes = num_samples if monte_carlo_dropout else 1
+    parts = []
+    with evaluation_mode(classifier, dropout=monte_carlo_dropout):
+        for start in range(0, len(x), batch_size):
+            batch = x[start : start + batch_size].to(device, non_blocking=True)
+            draws = []
+            for index in range(passes):
+                place = seeds.at("prediction", index)
+                with place.at(start).globally("dropout", device):
+                    features, logits = classifier(batch)
+                generator = place.generator("noise", device)
+                noise = draw_noise(num_samples // passes, logits, generator, shared=True)
+                draws.append(logits.sample_log_probs(noise))
+            samples = torch.cat(draws) if len(draws) > 1 else draws[0]  # [M, B, K]
+            split = decompose(samples)
+            parts.append(
+                Prediction(mean_log_probs(samples), split.predictive, split.aleatoric, split.epistemic, features)
+            )
+    return Prediction(*(torch.cat([getattr(part, f.name).cpu() for part in parts]) for f in fields(Prediction)))

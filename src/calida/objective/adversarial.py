@@ -1,0 +1,53 @@
+"""A term that keeps predictions smooth around the samples."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from calida.model import scratch_buffers
+from calida.objective.step import Domain, Step
+from calida.uncertainty import mean_log_probs
+
+
+@dataclass(frozen=True)
+class VirtualAdversarial:
+    """KL(P(x) || P(x + r)) for the worst r of a given length (VAT, Miyato et al., 2016), on one domain.
+
+    The direction is found by power iteration; inputs are standardised, so `radius` is in source standard deviations
+    over the whole sample. Dropout masks and noise are those of the clean pass, and BatchNorm's running statistics
+    are left alone by the passes that this term adds.
+    """
+
+    radius: float = 1.0
+    probe: float = 0.1
+    iterations: int = 1
+    domain: Domain = "target"
+
+    @property
+    def domains(self) -> tuple[Domain, ...]:
+        return (self.domain,)
+
+    def __call__(self, step: Step) -> Tensor:
+        clean = step.log_probs(self.domain).detach()  # [B, K]
+        standard = step.model.standardize(step.batches[self.domain].x)
+        generator = step.seeds.generator(f"{self.domain} adversarial", standard.device)
+        direction = torch.randn(standard.shape, generator=generator, device=standard.device, dtype=standard.dtype)
+        with scratch_buffers(step.model):
+            for _ in range(self.iterations):
+                probe = (self.probe * _unit(direction)).requires_grad_()
+                with torch.enable_grad():
+                    divergence = self._divergence(step, clean, standard + probe)
+                    (direction,) = torch.autograd.grad(divergence, probe)
+            return self._divergence(step, clean, standard + self.radius * _unit(direction))
+
+    def _divergence(self, step: Step, clean: Tensor, standard: Tensor) -> Tensor:
+        moved = mean_log_probs(step.draw(self.domain, step.run(self.domain, standard).logits))
+        return torch.mean(torch.sum(clean.exp() * (clean - moved), -1))
+
+
+def _unit(direction: Tensor) -> Tensor:
+    norm = direction.flatten(1).norm(dim=1).clamp(min=torch.finfo(direction.dtype).tiny)
+    return direction / norm.view(-1, *[1] * (direction.ndim - 1))

@@ -1,0 +1,203 @@
+"""Gradient variance regularisation (Eq. 4, Algorithm 1): exact, with one group's graph in memory at a time.
+
+A batch is cut into n groups with losses L_i and gradients g_i. One inner step of size eta per group gives parameters
+theta'_i = theta - eta g_i, whose variance is
+
+    Var = trace Cov{theta'_i} = eta^2 / (n - 1) * sum_i |g_i - mean g|^2.
+
+Because sum_i (g_i - mean g) = 0, the mean's own dependence on theta drops out of the derivative:
+
+    grad Var = 2 eta^2 / (n - 1) * sum_i H_i (g_i - mean g),
+
+n Hessian-vector products that need not know of each other. So a first pass finds the g_i's mean and spread, a second
+runs each group again, alone, and differentiates through its gradient. Both passes of a group use the same seeds, hence
+the same dropout masks and noise, and the group's own BatchNorm statistics.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+from calida.errors import InputError
+from calida.model import scratch_buffers
+from calida.objective.step import Domain, Step
+
+Bound = Literal["none", "cap", "relative"]
+
+
+class StepLoss(NamedTuple):
+    """A loss that can be differentiated, and the values of the terms it is made of, for the log."""
+
+    total: Tensor
+    terms: dict[str, Tensor]
+
+
+class VarianceStep(NamedTuple):
+    """One regularised step: the terms' means over groups, the raw variance, and the value that was weighed."""
+
+    terms: dict[str, Tensor]
+    variance: Tensor
+    bounded: Tensor
+
+
+@dataclass(frozen=True)
+class GradientVariance:
+    """The term -weight * bounded(Var), which any objective can carry for its terms on one domain.
+
+    Maximised variance has no upper end, so it is bounded before it is weighed:
+      "cap":      min(Var, cap), whose gradient vanishes once the cap is reached;
+      "relative": Var / (eta^2 mean_i |g_i|^2), the share of gradient energy that is variance, at most n / (n - 1);
+      "none":     Var as the paper writes it.
+    The log shows the raw variance and the bounded value side by side.
+
+    `part` names the parameters whose variance counts: a regular expression searched in their names, all by default.
+    The gradient of that variance reaches every parameter either way.
+    """
+
+    weight: float = 1.0
+    groups: int = 10
+    inner_step: float = 0.02
+    bound: Bound = "cap"
+    cap: float = 0.1
+    part: str = ""
+    domain: Domain = "target"
+
+    def backward(self, step: Step, loss: Callable[[Step], StepLoss]) -> VarianceStep:
+        """Add the gradient of mean_i L_i - weight * bounded(Var) to the parameters' .grad.
+
+        Algorithm 1 sums the L_i; the mean keeps learning rate and weights those of a plain step. The first pass gives
+        that mean's gradient too, so the whole costs one plain step and n Hessian-vector products. BatchNorm's running
+        statistics move once, by the average over groups, as they do in a plain step.
+        """
+        count = self._group_count(step)
+        parameters = [p for p in step.model.parameters() if p.requires_grad]
+        counted = _positions(step.model, self.part)
+        first = _FirstPass(parameters)
+        for group in step.groups(self.domain, count):
+            first.add(group, loss)
+        first.move_statistics(step.model)
+        variance, energy = first.variance(counted, self.inner_step), first.energy(counted, self.inner_step)
+        bounded, slope, energy_slope = self._bounded(variance, energy)
+        for parameter, gradient in zip(parameters, first.mean, strict=True):
+            parameter.grad = gradient.clone() if parameter.grad is None else parameter.grad + gradient
+        if count > 1 and bool(slope != 0):
+            scale = -self.weight * 2 * self.inner_step**2
+            by_variance, by_energy = scale * slope / (count - 1), scale * energy_slope / count
+            for group in step.groups(self.domain, count):
+                _add_hessian_product(
+                    group,
+                    loss,
+                    parameters,
+                    counted,
+                    lambda i, g: by_variance * (g - first.mean[i]) + by_energy * g,
+                )
+        return VarianceStep(first.terms, variance, bounded)
+
+    def measure(self, step: Step, loss: Callable[[Step], StepLoss]) -> float:
+        """Var alone, as a diagnostic: no gradient is kept and the model is as before."""
+        first = _FirstPass([p for p in step.model.parameters() if p.requires_grad])
+        for group in step.groups(self.domain, self._group_count(step)):
+            first.add(group, loss)
+        return float(first.variance(_positions(step.model, self.part), self.inner_step))
+
+    def _group_count(self, step: Step) -> int:
+        # BatchNorm in training mode needs two samples a group, so a short batch is cut into fewer groups.
+        return max(min(self.groups, len(step.batches[self.domain].x) // 2), 1)
+
+    def _bounded(self, variance: Tensor, energy: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """The bounded value and its derivatives by variance and by energy."""
+        variance, energy = variance.detach().requires_grad_(), energy.detach().requires_grad_()
+        with torch.enable_grad():
+            value = {
+                "none": lambda: variance,
+                "cap": lambda: variance.clamp(max=self.cap),
+                "relative": lambda: variance / energy.clamp(min=torch.finfo(energy.dtype).tiny),
+            }[self.bound]()
+            slope, energy_slope = torch.autograd.grad(
+                value, [variance, energy], materialize_grads=True, allow_unused=True
+            )
+        return value.detach(), slope, energy_slope
+
+
+class _FirstPass:
+    """Mean of the groups' gradients and their squared deviations from it, one number a parameter tensor.
+
+    Both are updated as groups come (Welford, 1962): nothing is kept per group and nothing cancels.
+    """
+
+    def __init__(self, parameters: Sequence[Tensor]) -> None:
+        self.parameters = parameters
+        self.count = 0
+        self.mean = [torch.zeros_like(p) for p in parameters]
+        self.deviation = [torch.zeros((), dtype=p.dtype, device=p.device) for p in parameters]
+        self.terms: dict[str, Tensor] = {}
+        self.statistics: dict[str, Tensor] = {}
+
+    def add(self, group: Step, loss: Callable[[Step], StepLoss]) -> None:
+        with scratch_buffers(group.model) as moved:
+            part = loss(group)
+            gradients = _gradients(part.total, self.parameters)
+        self.count += 1
+        self.terms = {name: self._running(self.terms.get(name), value) for name, value in part.terms.items()}
+        self.statistics = {name: self._running(self.statistics.get(name), value) for name, value in moved.items()}
+        for i, gradient in enumerate(gradients):
+            delta = gradient - self.mean[i]
+            self.mean[i] += delta / self.count
+            self.deviation[i] += (delta * (gradient - self.mean[i])).sum()
+
+    def _running(self, mean: Tensor | None, value: Tensor) -> Tensor:
+        """The mean with one more value in it; counters, which are whole numbers, are taken as they come."""
+        if mean is None or not value.is_floating_point():
+            return value
+        return mean + (value - mean) / self.count
+
+    def move_statistics(self, model: nn.Module) -> None:
+        for name, buffer in model.named_buffers():
+            buffer.copy_(self.statistics[name])
+
+    def variance(self, positions: Iterable[int], inner_step: float) -> Tensor:
+        return inner_step**2 * sum_of(self.deviation[i] for i in positions) / max(self.count - 1, 1)
+
+    def energy(self, positions: Sequence[int], inner_step: float) -> Tensor:
+        """eta^2 times the mean squared length of a group's gradient."""
+        lengths = sum_of(self.mean[i].square().sum() for i in positions)
+        return inner_step**2 * (sum_of(self.deviation[i] for i in positions) / self.count + lengths)
+
+
+def _add_hessian_product(
+    group: Step,
+    loss: Callable[[Step], StepLoss],
+    parameters: Sequence[Tensor],
+    counted: Sequence[int],
+    direction: Callable[[int, Tensor], Tensor],
+) -> None:
+    """Add H v to .grad, for v = direction(position, gradient); the group's graph is gone on return."""
+    with scratch_buffers(group.model):
+        gradients = _gradients(loss(group).total, [parameters[i] for i in counted], graph=True)
+    products = [(g * direction(i, g.detach())).sum() for i, g in zip(counted, gradients, strict=True)]
+    torch.stack(products).sum().backward(inputs=list(parameters))
+
+
+def _gradients(loss: Tensor, parameters: Sequence[Tensor], graph: bool = False) -> list[Tensor]:
+    """Gradients by the parameters, zero where the loss does not reach."""
+    gradients = torch.autograd.grad(loss, parameters, create_graph=graph, allow_unused=True)
+    return [torch.zeros_like(p) if g is None else g for p, g in zip(parameters, gradients, strict=True)]
+
+
+def _positions(model: nn.Module, part: str) -> list[int]:
+    """Places, among the trainable parameters, of those whose name the pattern finds."""
+    names = [name for name, p in model.named_parameters() if p.requires_grad]
+    found = [i for i, name in enumerate(names) if re.search(part, name)]
+    if not found:
+        raise InputError(f"no parameter matches the part {part!r}; there are {', '.join(names[:4])}, ...")
+    return found
+
+
+def sum_of(values: Iterable[Tensor]) -> Tensor:
+    return torch.stack(list(values)).sum()

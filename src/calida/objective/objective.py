@@ -1,0 +1,81 @@
+"""An objective: named terms with weights, and optionally the gradient variance of one domain."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import NamedTuple, Protocol
+
+from torch import Tensor
+
+from calida.objective.gradient_variance import GradientVariance, StepLoss, sum_of
+from calida.objective.multiplier import DualAscent, MultiplierState
+from calida.objective.step import Domain, Step
+
+
+class Term(Protocol):
+    """A function of one step to a scalar that is minimised, on the domains that it names."""
+
+    @property
+    def domains(self) -> tuple[Domain, ...]: ...
+
+    def __call__(self, step: Step, /) -> Tensor: ...
+
+
+class Weighted(NamedTuple):
+    """A term and its weight: a number, or dual ascent that moves it (then the term is the constrained quantity)."""
+
+    term: Term
+    weight: float | DualAscent = 1.0
+
+
+@dataclass(frozen=True)
+class Objective:
+    """sum of weight * term, minus the weighted gradient variance where there is one.
+
+    A term with weight 0 is never called: it equals the term's absence bit for bit. A term takes part in the steps
+    that have all of its domains.
+    """
+
+    terms: Mapping[str, Weighted]
+    gradient_variance: GradientVariance | None = None
+
+    def multipliers(self) -> dict[str, MultiplierState]:
+        """Fresh states for the weights that dual ascent moves."""
+        rules = {name: weighted.weight for name, weighted in self.terms.items()}
+        return {name: MultiplierState(rule.start) for name, rule in rules.items() if isinstance(rule, DualAscent)}
+
+    def active(self, domains: Mapping[Domain, object], multipliers: Mapping[str, MultiplierState]) -> dict[str, float]:
+        """Weights of the terms that a step with these domains evaluates."""
+        weights: dict[str, float] = {}
+        for name, (term, weight) in self.terms.items():
+            present = all(domain in domains for domain in term.domains)
+            if isinstance(weight, DualAscent):  # at 0 as well: what is not measured could never rise again
+                if present:
+                    weights[name] = multipliers[name].value
+            elif weight != 0 and present:
+                weights[name] = weight
+        return weights
+
+    def loss(self, step: Step, weights: Mapping[str, float]) -> StepLoss:
+        """The weighted sum of the named terms, and each term by itself."""
+        values = {name: self.terms[name].term(step) for name in weights}
+        total = sum_of(weight * values[name] for name, weight in weights.items())
+        return StepLoss(total, {name: value.detach() for name, value in values.items()})
+
+    def backward(self, step: Step, multipliers: Mapping[str, MultiplierState]) -> dict[str, Tensor]:
+        """Add the gradient of the objective to the parameters' .grad; give each term's value."""
+        weights = self.active(step.batches, multipliers)
+        values: dict[str, Tensor] = {}
+        regulariser = self.gradient_variance
+        if regulariser is not None and regulariser.weight != 0 and regulariser.domain in step.batches:
+            carried = {n: w for n, w in weights.items() if self.terms[n].term.domains == (regulariser.domain,)}
+            weights = {name: weight for name, weight in weights.items() if name not in carried}
+            if carried:
+                done = regulariser.backward(step, lambda group: self.loss(group, carried))
+                values.update(done.terms, gradient_variance=done.variance, gradient_variance_bounded=done.bounded)
+        if weights:
+            loss = self.loss(step, weights)
+            loss.total.backward()
+            values.update(loss.terms)
+        return values

@@ -1,0 +1,82 @@
+"""What a term sees of one training step."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from itertools import pairwise
+from typing import Literal, cast
+
+from torch import Tensor
+
+from calida.data import SourceBatch, TargetBatch
+from calida.model import Classifier, Logits, Output, draw_noise
+from calida.seeds import Seeds
+from calida.uncertainty import mean_log_probs
+
+Domain = Literal["source", "target"]
+
+
+class Step:
+    """A model, the batches of this step, and seeds. Each domain runs through the network once, when first asked.
+
+    Terms share that pass, so a second term on a domain is nearly free, and a domain that no term asks for is not run
+    (nor does its BatchNorm move). Dropout and noise are functions of the seeds: the same step gives the same values
+    whenever it is run.
+    """
+
+    def __init__(
+        self,
+        model: Classifier,
+        batches: Mapping[Domain, SourceBatch | TargetBatch],
+        seeds: Seeds,
+        num_samples: int = 1,
+    ) -> None:
+        self.model = model
+        self.batches = batches
+        self.seeds = seeds
+        self.num_samples = num_samples
+        self._outputs: dict[Domain, Output] = {}
+        self._samples: dict[Domain, Tensor] = {}
+
+    @property
+    def source(self) -> SourceBatch:
+        return cast(SourceBatch, self.batches["source"])
+
+    @property
+    def target(self) -> TargetBatch:
+        return cast(TargetBatch, self.batches["target"])
+
+    def output(self, domain: Domain) -> Output:
+        if domain not in self._outputs:
+            self._outputs[domain] = self.run(domain, self.model.standardize(self.batches[domain].x))
+        return self._outputs[domain]
+
+    def run(self, domain: Domain, standard: Tensor) -> Output:
+        """A pass of its own over standardised inputs, with this domain's dropout masks."""
+        with self.seeds.globally(f"{domain} dropout", standard.device):
+            return self.model.from_standard(standard)
+
+    def features(self, domain: Domain) -> Tensor:
+        return self.output(domain).features  # [B, D]
+
+    def sample_log_probs(self, domain: Domain) -> Tensor:
+        if domain not in self._samples:
+            self._samples[domain] = self.draw(domain, self.output(domain).logits)
+        return self._samples[domain]  # [M, B, K]
+
+    def draw(self, domain: Domain, logits: Logits) -> Tensor:
+        """Monte-Carlo log-probabilities with this domain's noise: [M, B, K]."""
+        generator = self.seeds.generator(f"{domain} noise", logits.mean.device)
+        return logits.sample_log_probs(draw_noise(self.num_samples, logits, generator))
+
+    def log_probs(self, domain: Domain) -> Tensor:
+        """The averaged prediction of Eq. 2: [B, K]."""
+        return mean_log_probs(self.sample_log_probs(domain))
+
+    def groups(self, domain: Domain, count: int) -> Iterator[Step]:
+        """The domain's batch cut into `count` nearly equal steps with seeds of their own, made when asked for."""
+        batch = self.batches[domain]
+        edges = [index * len(batch.x) // count for index in range(count + 1)]
+        for index, (start, stop) in enumerate(pairwise(edges)):
+            seeds = self.seeds.at("group", index)
+            yield Step(self.model, {domain: batch[start:stop]}, seeds, self.num_samples)

@@ -1,0 +1,312 @@
+"""Named methods as plain values. A recipe is data; `phases` turns it into what the training loop runs."""
+
+from __future__ import annotations
+
+import difflib
+import math
+import re
+import typing
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields, replace
+from typing import Any, Literal
+
+from calida.errors import InputError
+from calida.objective import (
+    Diversity,
+    DualAscent,
+    ExpectedLikelihood,
+    GradientVariance,
+    MeanDiscrepancy,
+    Objective,
+    PredictiveLikelihood,
+    PseudoLabelLikelihood,
+    TargetEntropy,
+    UniformDivergence,
+    VirtualAdversarial,
+    Weighted,
+)
+from calida.selection import Ramp
+from calida.training import Phase, Teaching
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """Every setting of a run, each a value that a config file can hold.
+
+    Ramps move from round to round: [start, step, stop], or one number that stays.
+    """
+
+    name: str
+    summary: str = ""
+    # The network and its Monte-Carlo samples (M of Eq. 2).
+    gaussian: bool = False
+    num_samples: int = 1
+    # Both phases.
+    batch_size: int = 100
+    weight_decay: float = 5e-4
+    # Pre-training on source.
+    pretrain_epochs: int = 30
+    pretrain_learning_rate: float = 1e-3
+    # Adaptation.
+    rounds: int = 0
+    passes: int = 2
+    learning_rate: float = 1e-3
+    schedule: Literal["alternate", "joint"] = "alternate"
+    source_portion: Ramp = Ramp(1.0)
+    # The uncertainty term: order of the Renyi entropy; at order inf with a selection, pseudo-labels (Eq. 8).
+    order: float | None = None
+    multiplier: float = 1.0
+    selection: Literal["none", "global", "class-balanced", "reweighted"] = "reweighted"
+    portion: Ramp = Ramp(0.3, 0.05, 0.6)
+    label_temperature: Ramp = Ramp(0.0)
+    normalise_labels: bool = True
+    # Dual ascent on the multiplier (Eq. 6): a budget in nats, or "source".
+    entropy_budget: float | Literal["source"] | None = None
+    dual_rate: float = 0.01
+    dual_maximum: float = 5.0
+    # Other terms, by weight.
+    diversity: float = 0.0
+    mrkld: float = 0.0
+    mmd: float = 0.0
+    vat: float = 0.0
+    vat_radius: float = 1.0
+    # Gradient variance regularisation (Algorithm 1).
+    gvr_weight: float = 0.0
+    gvr_groups: int = 10
+    gvr_inner_step: float = 0.02
+    gvr_bound: Literal["none", "cap", "relative"] = "cap"
+    gvr_cap: float = 0.1
+    gvr_part: str = ""
+
+    def with_settings(self, **settings: Any) -> Recipe:
+        """The same recipe with other values; an unknown or unusable one is named."""
+        kinds = typing.get_type_hints(Recipe)
+        changed: dict[str, Any] = {}
+        for key, value in settings.items():
+            if key not in kinds:
+                near = difflib.get_close_matches(key, kinds, n=3, cutoff=0.5)
+                hint = f"; did you mean {', '.join(near)}" if near else ""
+                raise InputError(f"unknown setting {key!r}{hint}")
+            changed[key] = _fit(key, value, kinds[key])
+        recipe = replace(self, **changed)
+        recipe.check()
+        return recipe
+
+    def check(self) -> None:
+        """Refuse values that no run could use."""
+        for key, least in {
+            "num_samples": 1,
+            "batch_size": 2,
+            "pretrain_epochs": 1,
+            "rounds": 0,
+            "passes": 1,
+        }.items():
+            if getattr(self, key) < least:
+                raise InputError(f"{key} must be at least {least}, not {getattr(self, key)}")
+        for key in (
+            "learning_rate",
+            "pretrain_learning_rate",
+            "gvr_inner_step",
+            "gvr_cap",
+            "vat_radius",
+            "dual_rate",
+        ):
+            if not 0 < getattr(self, key) < math.inf:
+                raise InputError(f"{key} must be a positive number, not {getattr(self, key)}")
+        if self.order is not None and not self.order > 0:
+            raise InputError(f"order must be in (0, inf], not {self.order}")
+        if isinstance(self.entropy_budget, float) and not self.entropy_budget > 0:
+            raise InputError(f"entropy_budget must be positive or 'source', not {self.entropy_budget}")
+        if self.gvr_weight and not 2 <= self.gvr_groups <= self.batch_size // 2:
+            raise InputError(
+                f"gvr_groups must be between 2 and half the batch size ({self.batch_size // 2}), not {self.gvr_groups}"
+            )
+        if self.mmd and self.schedule != "joint":
+            raise InputError("mmd compares both domains in one step: it needs schedule='joint'")
+        for key in ("portion", "source_portion"):
+            ramp = getattr(self, key)
+            if not all(0 <= ramp(index) <= 1 for index in (0, max(self.rounds - 1, 0))):
+                raise InputError(f"{key} must stay within 0 and 1, not {to_plain(ramp)}")
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain values, infinity as "inf"; `Recipe.from_json` reads them back."""
+        return {field.name: to_plain(getattr(self, field.name)) for field in fields(self)}
+
+    @staticmethod
+    def from_json(values: Mapping[str, Any]) -> Recipe:
+        return Recipe(str(values.get("name", "custom"))).with_settings(**values)
+
+
+def to_plain(value: Any) -> Any:
+    if isinstance(value, Ramp):
+        return list(asdict(value).values())
+    return "inf" if value == math.inf else value
+
+
+def _fit(key: str, value: Any, kind: Any) -> Any:
+    """Bring a setting to its declared type: config files and command lines know numbers, words and lists."""
+    choices = typing.get_args(kind)
+    if typing.get_origin(kind) is Literal:
+        if value not in choices:
+            raise InputError(f"{key} is one of {', '.join(map(str, choices))}, not {value!r}")
+        return value
+    for one in choices or (kind,):
+        if one is type(None) and value is None:
+            return None
+        if typing.get_origin(one) is Literal and value in typing.get_args(one):
+            return value
+        if one is Ramp and isinstance(value, Ramp):
+            return value
+        try:
+            if one is Ramp:
+                return Ramp(*value) if isinstance(value, list | tuple) else Ramp(float(value))
+            if one is float and not isinstance(value, bool) and not math.isnan(float(value)):
+                return float(value)
+            if one is int and not isinstance(value, bool) and float(value) == int(value):
+                return int(value)
+        except (TypeError, ValueError, OverflowError):
+            continue
+        if one in (bool, str) and isinstance(value, one):
+            return value
+    raise InputError(f"{key} cannot be {value!r}")
+
+
+def phases(recipe: Recipe, extra_terms: Mapping[str, Weighted] | None = None) -> list[Phase]:
+    """Pre-training on source by the ELBO, then rounds of adaptation by Eq. 5-8 and whatever else has weight."""
+    shared: dict[str, Any] = {
+        "batch_size": recipe.batch_size,
+        "num_samples": recipe.num_samples,
+        "weight_decay": recipe.weight_decay,
+    }
+    pretraining = Phase(
+        name="pretrain",
+        objective=Objective({"likelihood": Weighted(ExpectedLikelihood())}),
+        rounds=recipe.pretrain_epochs,
+        learning_rate=recipe.pretrain_learning_rate,
+        **shared,
+    )
+    if recipe.rounds == 0:
+        return [pretraining]
+    taught = recipe.order == math.inf and recipe.selection != "none"
+    adaptation = Phase(
+        name="adapt",
+        objective=Objective({**_adaptation_terms(recipe, taught), **(extra_terms or {})}, _gradient_variance(recipe)),
+        rounds=recipe.rounds,
+        passes=recipe.passes,
+        learning_rate=recipe.learning_rate,
+        schedule=recipe.schedule,
+        source_portion=recipe.source_portion,
+        teaching=_teaching(recipe) if taught else None,
+        selected_only=taught and not (recipe.diversity or recipe.vat or recipe.mmd or extra_terms),
+        **shared,
+    )
+    return [pretraining, adaptation]
+
+
+def _adaptation_terms(recipe: Recipe, taught: bool) -> dict[str, Weighted]:
+    terms = {"likelihood": Weighted(PredictiveLikelihood())}
+    if recipe.order is not None:
+        weight: float | DualAscent = recipe.multiplier
+        if recipe.entropy_budget is not None:
+            weight = DualAscent(recipe.entropy_budget, 0.0, recipe.dual_rate, recipe.dual_maximum)
+        if taught:
+            terms["pseudo_label"] = Weighted(PseudoLabelLikelihood(), weight)
+        else:
+            terms["target_entropy"] = Weighted(TargetEntropy(recipe.order), weight)
+    return terms | {
+        "diversity": Weighted(Diversity(), recipe.diversity),
+        "mrkld": Weighted(UniformDivergence(), recipe.mrkld if taught else 0.0),
+        "vat": Weighted(VirtualAdversarial(recipe.vat_radius), recipe.vat),
+        "mmd": Weighted(MeanDiscrepancy(), recipe.mmd),
+    }
+
+
+def _teaching(recipe: Recipe) -> Teaching:
+    return Teaching(recipe.selection, recipe.portion, recipe.label_temperature, recipe.normalise_labels)
+
+
+def _gradient_variance(recipe: Recipe) -> GradientVariance | None:
+    if recipe.gvr_weight == 0:
+        return None
+    return GradientVariance(
+        weight=recipe.gvr_weight,
+        groups=recipe.gvr_groups,
+        inner_step=recipe.gvr_inner_step,
+        bound=recipe.gvr_bound,
+        cap=recipe.gvr_cap,
+        part=recipe.gvr_part,
+    )
+
+
+def _bayesian(recipe: Recipe) -> Recipe:
+    return replace(recipe, gaussian=True, num_samples=10)
+
+
+def _entropy_recipe(order: float) -> Recipe:
+    """The paper's regularisation of one order, point network, no gradient variance."""
+    base = Recipe("", rounds=10, order=order)
+    if order == math.inf:
+        return base
+    # Entropy alone has a trivial optimum, one class for everything; the source loss in the same step holds it back.
+    return replace(base, schedule="joint", selection="none")
+
+
+def _paper_recipe(bayesian: bool, order: float, gvr: bool) -> Recipe:
+    recipe = _entropy_recipe(order)
+    if bayesian:
+        recipe = _bayesian(recipe)
+    if gvr:
+        recipe = replace(recipe, gvr_weight=1.0)
+    kind = "self-training with class-balanced pseudo-labels" if order == math.inf else f"entropy of order {order:g}"
+    parts = ["Bayesian network" if bayesian else "point network", kind, *["gradient variance"] * gvr]
+    name = f"{'b' * bayesian}rer-{order:g}{'-gvr' * gvr}"
+    return replace(recipe, name=name, summary=", ".join(parts))
+
+
+_ANNEALED = replace(
+    _entropy_recipe(math.inf),
+    name="annealed",
+    summary="deterministic-annealing EM: soft labels p^(1/T), T from 1 to 0, the path from order 1 to order inf",
+    selection="global",
+    portion=Ramp(1.0),
+    label_temperature=Ramp(1.0, -1 / 9, 0.0),
+    normalise_labels=False,
+)
+_DUAL = replace(
+    _entropy_recipe(1.0),
+    name="dual",
+    summary="entropy of order 1 with dual ascent: the target may be no more certain than source validation",
+    entropy_budget="source",
+)
+_MMD = replace(
+    Recipe("mmd", rounds=10, schedule="joint", selection="none"),
+    summary="features drawn together by maximum mean discrepancy",
+    mmd=1.0,
+)
+_SOURCE = Recipe("source", "point network trained on source only")
+_BSOURCE = replace(_bayesian(_SOURCE), name="bsource", summary="Bayesian network trained on source only")
+
+RECIPES: dict[str, Recipe] = {
+    recipe.name: recipe
+    for recipe in (
+        _SOURCE,
+        _BSOURCE,
+        *(_paper_recipe(b, order, gvr) for b in (False, True) for order in (1.0, math.inf) for gvr in (False, True)),
+        _ANNEALED,
+        _DUAL,
+        _MMD,
+    )
+}
+
+_PATTERN = re.compile(r"(?P<bayesian>b?)rer-(?P<order>\d+(\.\d+)?|inf)(?P<gvr>-gvr)?")
+
+
+def get_recipe(name: str) -> Recipe:
+    """A recipe by name: one of `RECIPES`, or any order as rer-2, brer-0.5, rer-3-gvr, ..."""
+    if name in RECIPES:
+        return RECIPES[name]
+    match = _PATTERN.fullmatch(name)
+    if match and float(match["order"]) > 0:
+        return _paper_recipe(bool(match["bayesian"]), float(match["order"]), bool(match["gvr"]))
+    near = difflib.get_close_matches(name, RECIPES, n=3) or list(RECIPES)
+    raise InputError(f"unknown recipe {name!r}; did you mean {', '.join(near)}, or rer-ORDER for another order")

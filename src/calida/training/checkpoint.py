@@ -1,0 +1,95 @@
+"""The state of a run between two rounds, saved and restored bit for bit."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from calida.errors import CheckpointError
+from calida.objective import MultiplierState
+from calida.training.store import Bundle, read_bundle, with_prefix, without_prefix, write_bundle
+
+_NAME = "checkpoint"
+
+
+@dataclass
+class Progress:
+    """How far a run has come: the last finished round, what was recorded, and where the multipliers stand."""
+
+    phase: int = 0
+    rounds_done: int = 0  # in this phase
+    history: list[dict[str, Any]] = field(default_factory=list)
+    multipliers: dict[str, MultiplierState] = field(default_factory=dict)
+
+
+def has_checkpoint(folder: Path) -> bool:
+    return (folder / f"{_NAME}.json").exists()
+
+
+def save_checkpoint(
+    folder: Path,
+    model: nn.Module,
+    optimizer: torch.optim.Optimizer,
+    progress: Progress,
+    identity: Mapping[str, Any],
+) -> None:
+    """Everything that the next round depends on. Seeds are functions of names, so no generator state is among it."""
+    moments = {
+        f"{index}/{key}": value
+        for index, entry in optimizer.state_dict()["state"].items()
+        for key, value in entry.items()
+    }
+    tensors = with_prefix("model", model.state_dict()) | with_prefix("optimizer", moments)
+    write_bundle(folder, _NAME, Bundle(tensors, {"identity": dict(identity), "progress": asdict(progress)}))
+
+
+@dataclass
+class Checkpoint:
+    """A checkpoint as read back; the optimiser is restored apart, as it is made when its phase begins."""
+
+    progress: Progress
+    tensors: dict[str, Tensor]
+    folder: Path
+
+    def restore_model(self, model: nn.Module) -> None:
+        load_weights(model, without_prefix("model", self.tensors), self.folder)
+
+    def restore_optimizer(self, optimizer: torch.optim.Optimizer) -> None:
+        """Moments take their parameter's memory layout, without which vectorised arithmetic may round otherwise."""
+        parameters = [p for group in optimizer.param_groups for p in group["params"]]
+        for path, value in without_prefix("optimizer", self.tensors).items():
+            index, key = path.split("/", 1)
+            parameter = parameters[int(index)]
+            like = torch.empty_like(parameter).copy_(value) if value.shape == parameter.shape else value
+            optimizer.state[parameter][key] = like
+
+
+def read_checkpoint(folder: Path, identity: Mapping[str, Any]) -> Checkpoint:
+    """Read back the last finished round of this very run; a checkpoint of another run is refused."""
+    bundle = read_bundle(folder, _NAME)
+    try:
+        saved, values = bundle.values["identity"], bundle.values["progress"]
+        states = {name: MultiplierState(**state) for name, state in values["multipliers"].items()}
+        progress = Progress(int(values["phase"]), int(values["rounds_done"]), list(values["history"]), states)
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise CheckpointError(f"the checkpoint in {folder} lacks or garbles {error}") from None
+    differing = sorted(key for key in identity.keys() | saved.keys() if identity.get(key) != saved.get(key))
+    if differing:
+        raise CheckpointError(
+            f"the checkpoint in {folder} belongs to another run: it differs in {', '.join(differing)}"
+        )
+    return Checkpoint(progress, bundle.tensors, folder)
+
+
+def load_weights(model: nn.Module, tensors: Mapping[str, Tensor], folder: Path) -> None:
+    """Put saved weights into a model of the same shape, or say that they do not fit."""
+    try:
+        model.load_state_dict(tensors)
+    except RuntimeError as error:
+        reason = " ".join(str(error).split())
+        raise CheckpointError(f"the weights in {folder} do not fit this network: {reason[:300]}") from None

@@ -1,0 +1,139 @@
+"""A phase of training as plain values: what to minimise, on what, for how long."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal, NamedTuple
+
+import torch
+from torch import Tensor
+
+from calida.data import Labelled, SourceBatch, TargetBatch, num_batches, shuffled_batches
+from calida.model import Classifier, Prediction
+from calida.objective import Domain, Objective, Step
+from calida.seeds import Seeds
+from calida.selection import Ramp, selector, tempered_labels
+
+Schedule = Literal["alternate", "joint"]
+
+
+@dataclass(frozen=True)
+class Domains:
+    """All the data that training sees: the target has no labels here, and no place to put them."""
+
+    source: Labelled
+    validation: Labelled  # held out from source
+    target: Tensor
+    num_classes: int
+
+
+@dataclass(frozen=True)
+class Teaching:
+    """How a round makes pseudo-labels from its predictions on target.
+
+    `temperature` 0 gives hard labels. Soft labels are normalised by class threshold if `normalise` is set (CRST) and
+    plain powers of the prediction otherwise (annealing).
+    """
+
+    selection: str = "reweighted"
+    portion: Ramp = Ramp(0.3, 0.05, 0.6)
+    temperature: Ramp = Ramp(0.0)
+    normalise: bool = True
+
+    def __call__(self, target: Prediction, round_index: int) -> Lesson:
+        chosen = selector(self.selection)(target.log_probs, self.portion(round_index))
+        temperature = self.temperature(round_index)
+        if temperature == 0:
+            labels = torch.nn.functional.one_hot(chosen.labels, target.log_probs.shape[-1]).to(target.log_probs)
+        else:
+            thresholds = chosen.class_threshold if self.normalise else None
+            labels = tempered_labels(target.log_probs, temperature, thresholds)
+        return Lesson(labels, chosen.selected)
+
+
+class Lesson(NamedTuple):
+    """Pseudo-labels of a round, [N, K], and which of them to use, [N]."""
+
+    labels: Tensor
+    selected: Tensor
+
+    @staticmethod
+    def nothing(count: int, num_classes: int) -> Lesson:
+        """No pseudo-label for anyone (and no memory for saying so)."""
+        return Lesson(torch.zeros(()).expand(count, num_classes), torch.zeros((), dtype=torch.bool).expand(count))
+
+
+@dataclass(frozen=True)
+class Phase:
+    """Rounds of training with one objective.
+
+    A round is `passes` passes over the larger of the two domains (the smaller goes round again). "alternate" takes a
+    source step, then a target step, as the paper's Algorithm 1; "joint" puts both into every step. Target steps draw
+    on all target samples, or on the selected ones only.
+    """
+
+    name: str
+    objective: Objective
+    rounds: int
+    passes: int = 1
+    batch_size: int = 100
+    num_samples: int = 1
+    learning_rate: float = 1e-3
+    weight_decay: float = 5e-4
+    schedule: Schedule = "alternate"
+    teaching: Teaching | None = None
+    selected_only: bool = False
+    source_portion: Ramp = field(default=Ramp(1.0))
+
+    @property
+    def uses_target(self) -> bool:
+        terms = self.objective.terms.values()
+        return any("target" in term.domains for term, weight in terms if weight != 0)
+
+    def pools(self, domains: Domains, lesson: Lesson, round_index: int, seeds: Seeds) -> dict[Domain, Tensor]:
+        """The rows that this round draws on, by domain; a domain too small for a batch of two is left out."""
+        pools: dict[Domain, Tensor] = {"source": self._source_pool(len(domains.source.y), round_index, seeds)}
+        if self.uses_target:
+            everyone = torch.arange(len(domains.target))
+            pools["target"] = everyone[lesson.selected] if self.selected_only else everyone
+        return {domain: pool for domain, pool in pools.items() if len(pool) > 1}
+
+    def plan(self, pools: dict[Domain, Tensor], seeds: Seeds) -> list[StepPlan]:
+        """The round's steps in order; a batch is only fetched when its step is built."""
+        orders = {domain: shuffled_batches(pool, self.batch_size, seeds.at(domain)) for domain, pool in pools.items()}
+        turns = [tuple(orders)] if self.schedule == "joint" else [(domain,) for domain in orders]
+        plans: list[StepPlan] = []
+        for _ in range(self.passes * max(num_batches(len(pool), self.batch_size) for pool in pools.values())):
+            for turn in turns:
+                rows = {domain: next(orders[domain]) for domain in turn}
+                plans.append(StepPlan(rows, seeds.at("step", len(plans)), self.num_samples))
+        return plans
+
+    def _source_pool(self, count: int, round_index: int, seeds: Seeds) -> Tensor:
+        """A random share of source, drawn anew each round."""
+        kept = max(round(self.source_portion(round_index) * count), min(count, self.batch_size))
+        if kept >= count:
+            return torch.arange(count)
+        return torch.randperm(count, generator=seeds.generator("source subset"))[:kept]
+
+
+class StepPlan(NamedTuple):
+    """Which rows a step takes from each domain."""
+
+    rows: dict[Domain, Tensor]
+    seeds: Seeds
+    num_samples: int
+
+    def build(self, model: Classifier, domains: Domains, lesson: Lesson) -> Step:
+        """Fetch the rows in one slice a domain and bring them to the model's device."""
+        device = model.device
+        batches: dict[Domain, SourceBatch | TargetBatch] = {}
+        for domain, rows in self.rows.items():
+            if domain == "source":
+                parts = (domains.source.x[rows], domains.source.y[rows])
+                batches[domain] = SourceBatch(*(part.to(device, non_blocking=True) for part in parts))
+            else:
+                selected = lesson.selected[rows].to(lesson.labels.dtype)
+                taught = (domains.target[rows], lesson.labels[rows], selected)
+                batches[domain] = TargetBatch(*(part.to(device, non_blocking=True) for part in taught))
+        return Step(model, batches, self.seeds, self.num_samples)

@@ -1,0 +1,62 @@
+"""What a round tells the outside, as plain values that JSON can hold; nothing here knows a target label."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from calida.model import Prediction
+from calida.training.phase import Lesson
+from calida.uncertainty import calibration_error, nll
+
+
+def describe_target(prediction: Prediction) -> dict[str, Any]:
+    """What can be said of a prediction without labels."""
+    return {
+        "entropy": float(prediction.entropy.mean()),
+        "aleatoric": float(prediction.aleatoric.mean()),
+        "epistemic": float(prediction.epistemic.mean()),
+        "confidence": float(prediction.confidence.mean()),
+        "class_shares": class_shares(prediction.labels, prediction.log_probs.shape[-1]),
+    }
+
+
+def describe_labelled(prediction: Prediction, labels: Tensor) -> dict[str, Any]:
+    """The same, and how it fares against labels: for source validation, or for an oracle's figures on target."""
+    return {
+        **describe_target(prediction),
+        "accuracy": float((prediction.labels == labels).double().mean()),
+        "nll": float(nll(prediction.log_probs, labels).mean()),
+        "ece": float(calibration_error(prediction.log_probs, labels)),
+    }
+
+
+def describe_lesson(lesson: Lesson) -> dict[str, Any]:
+    """How much of the target was selected and how its pseudo-labels spread over the classes."""
+    chosen = lesson.labels[lesson.selected].argmax(-1)
+    return {
+        "share": float(lesson.selected.double().mean()),
+        "class_shares": class_shares(chosen, lesson.labels.shape[-1]),
+    }
+
+
+def class_shares(labels: Tensor, num_classes: int) -> list[float]:
+    counts = torch.bincount(labels, minlength=num_classes).double()
+    return [float(share) for share in counts / counts.sum().clamp(min=1)]
+
+
+def print_rounds(record: dict[str, Any]) -> None:
+    """An observer for notebooks and scripts: one line a round."""
+    if record["kind"] != "round":
+        return
+    line = f"{record['phase']} {record['round'] + 1}/{record['rounds']}"
+    line += f"  source accuracy {record['source']['accuracy']:.3f}"
+    if "target" in record:
+        line += f"  target entropy {record['target']['entropy']:.3f}"
+    if "selected" in record:
+        line += f"  selected {record['selected']['share']:.0%}"
+    if "oracle" in record:
+        line += f"  oracle accuracy {record['oracle']['accuracy']:.3f}"
+    print(f"{line}  {record['seconds']:.1f} s", flush=True)

@@ -1,0 +1,176 @@
+"""Rounds on top of the loop: look at both domains, select, train, record, save."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+
+from calida.data import shuffled_batches
+from calida.errors import InputError, NonFiniteError
+from calida.model import Classifier, Prediction, predict
+from calida.objective import Domain, DualAscent, GradientVariance
+from calida.seeds import Seeds
+from calida.training.checkpoint import Progress, has_checkpoint, read_checkpoint, save_checkpoint
+from calida.training.loop import train
+from calida.training.phase import Domains, Lesson, Phase, StepPlan
+from calida.training.records import describe_labelled, describe_lesson, describe_target
+
+Record = dict[str, Any]
+_SECONDS_BETWEEN_STEP_RECORDS = 0.5
+
+
+class Outlook(NamedTuple):
+    """What the model says of both domains after a round: all that judgement without target labels can use."""
+
+    validation: Prediction
+    target: Prediction
+
+
+@dataclass(frozen=True)
+class Run:
+    """What a run is made of.
+
+    `observe` gets every record: one of kind "round" a round, and now and then one of kind "step" in between.
+    `measure` may add columns to a round's record from the outlook; nothing it returns reaches training.
+    `identity` tells runs apart, so that the checkpoint of another run is refused.
+    """
+
+    phases: Sequence[Phase]
+    domains: Domains
+    seeds: Seeds
+    num_samples: int = 1  # for prediction
+    folder: Path | None = None
+    identity: Mapping[str, Any] | None = None
+    observe: Callable[[Record], None] = lambda record: None
+    measure: Callable[[Outlook], Mapping[str, Any]] = lambda outlook: {}
+
+    def look(self, model: Classifier) -> Outlook:
+        return Outlook(self.predict(model, self.domains.validation.x), self.predict(model, self.domains.target))
+
+    def predict(self, model: Classifier, x: Tensor) -> Prediction:
+        return predict(model, x, self.num_samples, self.seeds.at("outlook"))
+
+
+def run_rounds(run: Run, model: Classifier, resume: bool = False) -> list[Record]:
+    """Train `model` in place through all phases; give one record a round.
+
+    With a folder, each round ends with a checkpoint: a run that is killed at any moment can be resumed and ends with
+    the same weights, bit for bit. Resuming where nothing was saved yet starts at the beginning.
+    """
+    progress, checkpoint = Progress(), None
+    if run.folder is not None and has_checkpoint(run.folder):
+        if not resume:
+            raise InputError(f"{run.folder} already holds a run: resume it, or choose another folder")
+        checkpoint = read_checkpoint(run.folder, run.identity or {})
+        checkpoint.restore_model(model)
+        progress = checkpoint.progress
+    outlook: Outlook | None = None
+    while progress.phase < len(run.phases):
+        phase = run.phases[progress.phase]
+        optimizer = torch.optim.Adam(model.parameters(), phase.learning_rate, weight_decay=phase.weight_decay)
+        if checkpoint is not None:
+            checkpoint.restore_optimizer(optimizer)
+            checkpoint = None
+        else:
+            progress.multipliers = phase.objective.multipliers()
+        while progress.rounds_done < phase.rounds:
+            if outlook is None and phase.uses_target:
+                outlook = run.look(model)
+            started = time.perf_counter()
+            record, outlook = _Round(run, phase, progress, model, outlook).train(optimizer)
+            record["seconds"] = round(time.perf_counter() - started, 3)
+            progress.history.append(record)
+            progress.rounds_done += 1
+            if run.folder is not None:
+                save_checkpoint(run.folder, model, optimizer, progress, run.identity or {})
+            run.observe(record)
+        progress.phase += 1
+        progress.rounds_done = 0
+    return progress.history
+
+
+class _Round:
+    """One round: what it starts from, how it trains, and what it records."""
+
+    def __init__(self, run: Run, phase: Phase, progress: Progress, model: Classifier, before: Outlook | None) -> None:
+        self.run, self.phase, self.model = run, phase, model
+        self.number = progress.rounds_done
+        self.multipliers = progress.multipliers
+        self.seeds = run.seeds.at(phase.name, self.number)
+        self.place: Record = {"phase": phase.name, "round": self.number, "rounds": phase.rounds}
+        self.lesson = Lesson.nothing(len(run.domains.target), run.domains.num_classes)
+        if before is not None:
+            if phase.teaching is not None:
+                self.lesson = phase.teaching(before.target, self.number)
+            self._set_budgets(before)
+        self.pools = phase.pools(run.domains, self.lesson, self.number, self.seeds)
+
+    def train(self, optimizer: torch.optim.Optimizer) -> tuple[Record, Outlook | None]:
+        plans = self.phase.plan(self.pools, self.seeds)
+        steps = (plan.build(self.model, self.run.domains, self.lesson) for plan in plans)
+        told = time.perf_counter()
+
+        def tell(index: int, values: Mapping[str, float]) -> None:
+            nonlocal told
+            if time.perf_counter() - told >= _SECONDS_BETWEEN_STEP_RECORDS:
+                told = time.perf_counter()
+                here = {"kind": "step", **self.place, "step": index + 1, "steps": len(plans)}
+                self.run.observe({**here, "terms": dict(values)})
+
+        try:
+            terms = train(self.model, optimizer, self.phase.objective, steps, self.multipliers, tell)
+        except NonFiniteError as error:
+            raise NonFiniteError(f"{self.phase.name} round {self.number}: {error}; {self._last_good()}") from None
+        return self._record(len(plans), terms)
+
+    def _set_budgets(self, before: Outlook) -> None:
+        for name, state in self.multipliers.items():
+            rule = self.phase.objective.terms[name].weight
+            if isinstance(rule, DualAscent):
+                state.measure(rule, float(before.validation.entropy.mean()), float(before.target.entropy.mean()))
+
+    def _record(self, steps: int, terms: dict[str, float]) -> tuple[Record, Outlook | None]:
+        record: Record = {"kind": "round", **self.place, "steps": steps, "terms": terms}
+        labels = self.run.domains.validation.y
+        # Predicting the whole target is work that only adaptation, and the moment before it, has a use for.
+        if not self.phase.uses_target and self.number + 1 < self.phase.rounds:
+            validation = self.run.predict(self.model, self.run.domains.validation.x)
+            return {**record, "source": describe_labelled(validation, labels)}, None
+        after = self.run.look(self.model)
+        record["source"] = describe_labelled(after.validation, labels)
+        record["target"] = describe_target(after.target)
+        if self.phase.teaching is not None:
+            record["selected"] = describe_lesson(self.lesson)
+        if self.multipliers:
+            record["multipliers"] = {name: asdict(state) for name, state in self.multipliers.items()}
+        if self.phase.uses_target:
+            record["gradient_variance"] = self._gradient_variances()
+        return {**record, **self.run.measure(after)}, after
+
+    def _gradient_variances(self) -> dict[Domain, float]:
+        """Eq. 4 on one batch of each domain, by the terms that need no other: a diagnostic, optimised or not."""
+        objective = self.phase.objective
+        regulariser = objective.gradient_variance or GradientVariance()
+        variances: dict[Domain, float] = {}
+        self.model.train()
+        for domain, pool in self.pools.items():
+            seeds = self.seeds.at("diagnosis", domain)
+            rows = {domain: next(shuffled_batches(pool, self.phase.batch_size, seeds))}
+            step = StepPlan(rows, seeds, self.phase.num_samples).build(self.model, self.run.domains, self.lesson)
+            weights = objective.active(step.batches, self.multipliers)
+            if weights:
+                here = replace(regulariser, domain=domain)
+                variances[domain] = here.measure(step, partial(objective.loss, weights=weights))
+        return variances
+
+    def _last_good(self) -> str:
+        if self.run.folder is not None and has_checkpoint(self.run.folder):
+            return f"the last good round is saved in {self.run.folder}"
+        return "nothing was saved"

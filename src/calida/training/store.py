@@ -1,0 +1,98 @@
+"""Tensors and JSON on disk: a bundle is either the old one or the new one, never a mixture, never unpickled."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from safetensors import SafetensorError
+from safetensors.torch import load as load_tensors
+from safetensors.torch import save as dump_tensors
+from torch import Tensor
+
+from calida.errors import CheckpointError
+
+_VERSION = 1
+
+
+class Bundle(NamedTuple):
+    """Named tensors and the JSON values that belong to them."""
+
+    tensors: dict[str, Tensor]
+    values: dict[str, Any]
+
+
+def write_bundle(folder: Path, name: str, bundle: Bundle) -> Path:
+    """Write `name.json` and the `name-DIGEST.safetensors` that it points to; give the path of the former.
+
+    The tensors get a file name of their own first; renaming the JSON into place is the one moment at which the new
+    bundle replaces the old. A process killed anywhere leaves one of the two whole.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    content = dump_tensors({key: t.detach().cpu().contiguous().clone() for key, t in bundle.tensors.items()})
+    digest = hashlib.blake2b(content, digest_size=16).hexdigest()
+    tensor_file = folder / f"{name}-{digest}.safetensors"
+    write_atomically(tensor_file, content)
+    header = {"format": f"calida-{name}", "version": _VERSION, "tensors": tensor_file.name, "digest": digest}
+    text = json.dumps({**header, "values": bundle.values}, indent=1, allow_nan=True)
+    write_atomically(folder / f"{name}.json", text.encode())
+    for stale in folder.glob(f"{name}-*.safetensors"):
+        if stale != tensor_file:
+            stale.unlink(missing_ok=True)
+    return folder / f"{name}.json"
+
+
+def read_bundle(folder: Path, name: str) -> Bundle:
+    """Read a bundle back, or say in one sentence what is wrong with it."""
+    path = folder / f"{name}.json"
+    try:
+        header = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise CheckpointError(f"there is no {name} in {folder}: {path.name} is missing") from None
+    except (OSError, UnicodeDecodeError, json.JSONDecodeError) as error:
+        raise CheckpointError(f"{path} is truncated or not a calida file: {error}") from None
+    if not isinstance(header, dict) or header.get("format") != f"calida-{name}":
+        raise CheckpointError(f"{path} is not a calida {name}")
+    if header.get("version") != _VERSION:
+        raise CheckpointError(f"{path} has version {header.get('version')}; this calida reads version {_VERSION}")
+    if not isinstance(header.get("tensors"), str) or not isinstance(header.get("values"), dict):
+        raise CheckpointError(f"{path} lacks its tensors or values")
+    tensor_file = folder / Path(header["tensors"]).name  # a name, never a way out of the folder
+    try:
+        content = tensor_file.read_bytes()
+    except OSError as error:
+        raise CheckpointError(f"{path} points to {tensor_file.name}, which cannot be read: {error}") from None
+    if hashlib.blake2b(content, digest_size=16).hexdigest() != header.get("digest"):
+        raise CheckpointError(f"{tensor_file} is truncated or was changed: its digest does not match {path.name}")
+    try:
+        return Bundle(load_tensors(content), header["values"])
+    except (SafetensorError, ValueError, KeyError) as error:
+        raise CheckpointError(f"{tensor_file} is not a safetensors file: {error}") from None
+
+
+def write_atomically(path: Path, content: bytes) -> None:
+    """Write beside the destination, flush to disk, then rename over it."""
+    handle, temporary = tempfile.mkstemp(prefix=".writing-", dir=path.parent)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temporary, path)
+    except BaseException:
+        Path(temporary).unlink(missing_ok=True)
+        raise
+
+
+def with_prefix(prefix: str, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    return {f"{prefix}/{key}": tensor for key, tensor in tensors.items()}
+
+
+def without_prefix(prefix: str, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    start = f"{prefix}/"
+    return {key.removeprefix(start): tensor for key, tensor in tensors.items() if key.startswith(start)}

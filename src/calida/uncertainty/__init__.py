@@ -1,0 +1,40 @@
+"""Pure tensor maths on log-probabilities; imports nothing but torch."""
+
+from calida.uncertainty.calibration import (
+    ReliabilityBins,
+    binned_error,
+    calibration_error,
+    classwise_calibration_error,
+    reliability_bins,
+)
+from calida.uncertainty.entropy import (
+    Uncertainty,
+    decompose,
+    expected_entropy,
+    mean_log_probs,
+    mutual_information,
+    predictive_entropy,
+    renyi_entropy,
+)
+from calida.uncertainty.risk import RiskCoverage, aurc, risk_coverage
+from calida.uncertainty.scores import brier, nll
+
+__all__ = [
+    "ReliabilityBins",
+    "RiskCoverage",
+    "Uncertainty",
+    "aurc",
+    "binned_error",
+    "brier",
+    "calibration_error",
+    "classwise_calibration_error",
+    "decompose",
+    "expected_entropy",
+    "mean_log_probs",
+    "mutual_information",
+    "nll",
+    "predictive_entropy",
+    "reliability_bins",
+    "renyi_entropy",
+    "risk_coverage",
+]

@@ -1,0 +1,182 @@
+"""GVR against brute force: every group's graph kept, the variance differentiated as it is written."""
+
+import copy
+from dataclasses import replace
+
+import pytest
+import torch
+
+from calida.errors import InputError
+from calida.model import scratch_buffers
+from calida.objective import (
+    GradientVariance,
+    Objective,
+    PredictiveLikelihood,
+    PseudoLabelLikelihood,
+    TargetEntropy,
+    Weighted,
+)
+
+ORDERS = {"order 1": TargetEntropy(1.0), "order 2": TargetEntropy(2.0), "order inf": PseudoLabelLikelihood()}
+
+
+def objective_of(term, regulariser=None):
+    return Objective({"likelihood": Weighted(PredictiveLikelihood()), "target": Weighted(term, 0.7)}, regulariser)
+
+
+def brute_force(step, term, regulariser):
+    """Mean group loss, variance, bounded variance, and the gradient of the whole, by plain autograd."""
+    parameters = [p for p in step.model.parameters() if p.requires_grad]
+    names = [name for name, p in step.model.named_parameters() if p.requires_grad]
+    losses, gradients = [], []
+    with scratch_buffers(step.model):
+        for group in step.groups("target", regulariser.groups):
+            losses.append(0.7 * term(group))
+            gradients.append(torch.autograd.grad(losses[-1], parameters, create_graph=True, allow_unused=True))
+    vectors = torch.stack(
+        [
+            torch.cat([g.flatten() for name, g in zip(names, row, strict=True) if g is not None and regulariser.part in name])
+            for row in gradients
+        ]
+    )
+    updated = -regulariser.inner_step * vectors  # theta'_i up to the constant theta
+    variance = torch.cov(updated.T).trace()
+    bounded = {
+        "none": variance,
+        "cap": variance.clamp(max=regulariser.cap),
+        "relative": variance / (updated.square().sum(1).mean()),
+    }[regulariser.bound]
+    loss = torch.stack(losses).mean()
+    total = torch.autograd.grad(loss - regulariser.weight * bounded, parameters, allow_unused=True)
+    return loss, variance, bounded, [torch.zeros_like(p) if g is None else g for p, g in zip(parameters, total, strict=True)]
+
+
+@pytest.mark.parametrize("bound", ["none", "cap", "relative"])
+@pytest.mark.parametrize("gaussian", [False, True], ids=["point", "gaussian"])
+@pytest.mark.parametrize("order", ORDERS)
+def test_value_and_gradient_equal_brute_force(make_step, order, gaussian, bound):
+    term = ORDERS[order]
+    regulariser = GradientVariance(weight=50.0, groups=4, inner_step=0.3, bound=bound, cap=100.0)
+    step = make_step(gaussian)
+    loss, variance, bounded, expected = brute_force(step, term, regulariser)
+    objective = objective_of(term)
+    done = regulariser.backward(step, lambda group: objective.loss(group, {"target": 0.7}))
+    torch.testing.assert_close(0.7 * done.terms["target"], loss.detach(), rtol=1e-10, atol=0)
+    torch.testing.assert_close(done.variance, variance.detach(), rtol=1e-10, atol=0)
+    torch.testing.assert_close(done.bounded, bounded.detach(), rtol=1e-10, atol=0)
+    scale = max(g.abs().max() for g in expected)
+    for parameter, gradient in zip(step.model.parameters(), expected, strict=True):
+        assert (parameter.grad - gradient).abs().max() <= 1e-10 * scale
+
+
+@pytest.mark.parametrize("gaussian", [False, True], ids=["point", "gaussian"])
+@pytest.mark.parametrize("order", ORDERS)
+def test_gradient_of_the_variance_reaches_every_parameter_that_the_loss_reaches(make_step, order, gaussian):
+    """The published code took inner gradients without a graph: its variance had no gradient at all."""
+    gradients = []
+    for weight in (0.0, 1.0):
+        step = make_step(gaussian)
+        regulariser = GradientVariance(weight=weight, groups=4, bound="none", inner_step=1.0)
+        objective = objective_of(ORDERS[order])
+        regulariser.backward(step, lambda group, o=objective: o.loss(group, {"target": 1.0}))
+        gradients.append([p.grad for p in step.model.parameters()])
+    for (name, _), plain, regularised in zip(step.model.named_parameters(), *gradients, strict=True):
+        assert plain.abs().max() > 1e-8, name
+        assert (regularised - plain).abs().max() > 1e-8, name
+
+
+def test_part_counts_only_named_parameters_but_moves_all(make_step):
+    regulariser = GradientVariance(weight=50.0, groups=3, inner_step=0.3, bound="none", part="head")
+    step = make_step()
+    _, variance, _, expected = brute_force(step, TargetEntropy(1.0), regulariser)
+    objective = objective_of(TargetEntropy(1.0))
+    done = regulariser.backward(step, lambda group: objective.loss(group, {"target": 0.7}))
+    torch.testing.assert_close(done.variance, variance.detach(), rtol=1e-10, atol=0)
+    for parameter, gradient in zip(step.model.parameters(), expected, strict=True):
+        torch.testing.assert_close(parameter.grad, gradient, rtol=1e-8, atol=1e-12)
+    with pytest.raises(InputError, match="no parameter matches the part 'tail'"):
+        replace(regulariser, part="tail").backward(step, lambda group: objective.loss(group, {"target": 0.7}))
+
+
+def test_objective_adds_the_terms_that_the_variance_does_not_carry(make_step):
+    """Source likelihood on the whole batch, target terms by groups, in one step."""
+    regulariser = GradientVariance(weight=2.0, groups=4, inner_step=0.3, bound="none")
+    step = make_step()
+    *_, expected = brute_force(step, TargetEntropy(1.0), regulariser)
+    with scratch_buffers(step.model):
+        source = torch.autograd.grad(PredictiveLikelihood()(make_step_like(step)), list(step.model.parameters()))
+    values = objective_of(TargetEntropy(1.0), regulariser).backward(step, {})
+    assert values.keys() == {"likelihood", "target", "gradient_variance", "gradient_variance_bounded"}
+    for parameter, carried, plain in zip(step.model.parameters(), expected, source, strict=True):
+        torch.testing.assert_close(parameter.grad, carried + plain, rtol=1e-9, atol=1e-12)
+
+
+def make_step_like(step):
+    return type(step)(step.model, step.batches, step.seeds, step.num_samples)
+
+
+def test_cap_stops_the_push_and_shows_it(make_step):
+    step, plain = make_step(), make_step()
+    objective = objective_of(TargetEntropy(1.0))
+    capped = GradientVariance(weight=10.0, groups=4, inner_step=0.3, cap=1e-9)
+    done = capped.backward(step, lambda group: objective.loss(group, {"target": 1.0}))
+    assert done.variance > 1e-9
+    assert done.bounded == pytest.approx(1e-9)
+    replace(capped, weight=0.0).backward(plain, lambda group: objective.loss(group, {"target": 1.0}))
+    for a, b in zip(step.model.parameters(), plain.model.parameters(), strict=True):
+        assert torch.equal(a.grad, b.grad)
+
+
+def test_running_statistics_move_once_by_the_average_of_the_groups(make_step):
+    step, plain = make_step(), make_step()
+    objective = objective_of(TargetEntropy(1.0))
+    GradientVariance(groups=4).backward(step, lambda group: objective.loss(group, {"target": 1.0}))
+    TargetEntropy(1.0)(plain)
+    first, first_plain = step.model.backbone[1], plain.model.backbone[1]
+    assert int(first.num_batches_tracked) == 1
+    # The first layer sees the same samples either way, so its mean is that of the whole batch.
+    torch.testing.assert_close(first.running_mean, first_plain.running_mean, rtol=1e-12, atol=1e-12)
+    maps = [step.model.backbone[0](part).transpose(0, 1).flatten(1) for part in step.target.x.chunk(4)]
+    spread = torch.stack([part.var(1) for part in maps]).mean(0).detach()
+    torch.testing.assert_close(first.running_var, 0.9 + 0.1 * spread, rtol=1e-12, atol=1e-12)
+
+
+def test_diagnostic_leaves_no_trace(make_step):
+    step = make_step()
+    before = copy.deepcopy(step.model.state_dict())
+    objective = objective_of(TargetEntropy(1.0))
+    measured = GradientVariance(groups=4, inner_step=0.3).measure(step, lambda g: objective.loss(g, {"target": 0.7}))
+    _, variance, _, _ = brute_force(step, TargetEntropy(1.0), GradientVariance(groups=4, inner_step=0.3))
+    assert measured == pytest.approx(variance.item(), rel=1e-10)
+    assert all(p.grad is None for p in step.model.parameters())
+    assert all(torch.equal(before[key], value) for key, value in step.model.state_dict().items())
+
+
+def test_short_batch_is_cut_into_fewer_groups(make_step):
+    step = make_step(rows=5)
+    objective = objective_of(TargetEntropy(1.0))
+    done = GradientVariance(groups=10).backward(step, lambda group: objective.loss(group, {"target": 1.0}))
+    assert done.variance > 0
+    single = make_step(rows=3)
+    done = GradientVariance(groups=10).backward(single, lambda group: objective.loss(group, {"target": 1.0}))
+    assert done.variance == 0
+
+
+def test_only_one_graph_is_alive_at_a_time(make_step, monkeypatch):
+    """Outputs of earlier groups are gone when a later group runs, in both passes."""
+    import weakref
+
+    step = make_step()
+    alive = []
+    run = type(step).run
+
+    def watched(self, domain, standard):
+        assert not any(reference() is not None for reference in alive)
+        output = run(self, domain, standard)
+        alive.append(weakref.ref(output.logits.mean))
+        return output
+
+    monkeypatch.setattr(type(step), "run", watched)
+    objective = objective_of(TargetEntropy(1.0))
+    GradientVariance(groups=4, bound="none").backward(step, lambda group: objective.loss(group, {"target": 1.0}))
+    assert len(alive) == 8
