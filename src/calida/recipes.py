@@ -51,6 +51,7 @@ class Recipe:
     rounds: int = 0
     passes: int = 2
     learning_rate: float = 1e-3
+    final_rate: float = 0.1  # share of the learning rate left in the last round, so that runs settle
     schedule: Literal["alternate", "joint"] = "alternate"
     source_portion: Ramp = Ramp(1.0)
     # The uncertainty term: order of the Renyi entropy; at order inf with a selection, pseudo-labels (Eq. 8).
@@ -62,7 +63,8 @@ class Recipe:
     normalise_labels: bool = True
     # Dual ascent on the multiplier (Eq. 6): a budget in nats, or "source".
     entropy_budget: float | Literal["source"] | None = None
-    dual_rate: float = 0.01
+    dual_rate: float = 0.003
+    dual_damping: float = 0.3
     dual_maximum: float = 5.0
     # Other terms, by weight.
     diversity: float = 0.0
@@ -194,6 +196,7 @@ def phases(recipe: Recipe, extra_terms: Mapping[str, Weighted] | None = None) ->
         rounds=recipe.rounds,
         passes=recipe.passes,
         learning_rate=recipe.learning_rate,
+        final_rate=recipe.final_rate,
         schedule=recipe.schedule,
         source_portion=recipe.source_portion,
         teaching=_teaching(recipe) if taught else None,
@@ -208,7 +211,7 @@ def _adaptation_terms(recipe: Recipe, taught: bool) -> dict[str, Weighted]:
     if recipe.order is not None:
         weight: float | DualAscent = recipe.multiplier
         if recipe.entropy_budget is not None:
-            weight = DualAscent(recipe.entropy_budget, 0.0, recipe.dual_rate, recipe.dual_maximum)
+            weight = DualAscent(recipe.entropy_budget, recipe.dual_rate, recipe.dual_damping, recipe.dual_maximum)
         if taught:
             terms["pseudo_label"] = Weighted(PseudoLabelLikelihood(), weight)
         else:
@@ -267,8 +270,6 @@ _ANNEALED = replace(
     _entropy_recipe(math.inf),
     name="annealed",
     summary="deterministic-annealing EM: soft labels p^(1/T), T from 1 to 0, the path from order 1 to order inf",
-    selection="global",
-    portion=Ramp(1.0),
     label_temperature=Ramp(1.0, -1 / 9, 0.0),
     normalise_labels=False,
 )

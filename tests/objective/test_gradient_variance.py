@@ -35,7 +35,9 @@ def brute_force(step, term, regulariser):
             gradients.append(torch.autograd.grad(losses[-1], parameters, create_graph=True, allow_unused=True))
     vectors = torch.stack(
         [
-            torch.cat([g.flatten() for name, g in zip(names, row, strict=True) if g is not None and regulariser.part in name])
+            torch.cat(
+                [g.flatten() for name, g in zip(names, row, strict=True) if g is not None and regulariser.part in name]
+            )
             for row in gradients
         ]
     )
@@ -48,7 +50,12 @@ def brute_force(step, term, regulariser):
     }[regulariser.bound]
     loss = torch.stack(losses).mean()
     total = torch.autograd.grad(loss - regulariser.weight * bounded, parameters, allow_unused=True)
-    return loss, variance, bounded, [torch.zeros_like(p) if g is None else g for p, g in zip(parameters, total, strict=True)]
+    return (
+        loss,
+        variance,
+        bounded,
+        [torch.zeros_like(p) if g is None else g for p, g in zip(parameters, total, strict=True)],
+    )
 
 
 @pytest.mark.parametrize("bound", ["none", "cap", "relative"])

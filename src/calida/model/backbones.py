@@ -96,14 +96,10 @@ def timm_backbone(name: str, shape: Shape) -> Backbone:
     """A timm model without its classifier, random weights, under the paper's VisDA head."""
     try:
         import timm
-    except ModuleNotFoundError:
-        raise MissingExtraError(
-            f"the backbone timm:{name} needs timm, which is not installed: pip install 'calida[timm]'"
-        ) from None
     except Exception as error:  # a torchvision built for another torch fails in many ways, RuntimeError among them
-        raise MissingExtraError(
-            f"the backbone timm:{name} needs timm, which is installed but cannot be imported here: {error}"
-        ) from error
+        missing = isinstance(error, ModuleNotFoundError) and error.name == "timm"
+        state = "is not installed: pip install 'calida[timm]'" if missing else f"cannot be imported here: {error}"
+        raise MissingExtraError(f"the backbone timm:{name} needs timm, which {state}") from error
     if not timm.is_model(name):
         raise InputError(f"timm has no model {name!r}{_nearest(name, timm.list_models())}")
     channels = _image_channels(f"timm:{name}", shape)

@@ -45,7 +45,8 @@ class VirtualAdversarial:
 
     def _divergence(self, step: Step, clean: Tensor, standard: Tensor) -> Tensor:
         moved = mean_log_probs(step.draw(self.domain, step.run(self.domain, standard).logits))
-        return torch.mean(torch.sum(clean.exp() * (clean - moved), -1))
+        divergence: Tensor = (clean.exp() * (clean - moved)).sum(-1).mean()
+        return divergence
 
 
 def _unit(direction: Tensor) -> Tensor:

@@ -12,16 +12,20 @@ EntropyBudget = float | Literal["source"]
 class DualAscent:
     """Raise the multiplier while mean H on target exceeds the budget C, lower it when it is under.
 
-        multiplier <- clip(multiplier + rate * (H / C - 1), 0, maximum)
+        excess     = H / C - 1, with H a moving average over steps, at most 1
+        ascent    <- clip(ascent + rate * excess, 0, maximum)
+        multiplier = clip(ascent + damping * excess, 0, maximum)
 
-    H is a moving average over steps. The excess is taken relative to C, so one rate serves budgets of any size.
-    `budget` is a number in nats or "source": the entropy that the model has on source validation, measured anew
-    each round, which calibrates the target's uncertainty to the source's.
+    The excess is relative to C, so one rate serves budgets of any size. The damping is the method of multipliers
+    (Hestenes, 1969): pure ascent reacts to what has added up and overshoots, after which the target stays too certain.
+    `budget` is a number in nats or "source": the entropy that the pre-trained model has on source validation, which
+    calibrates the target's uncertainty to the source's. It is measured once: a budget that followed the model would
+    shrink as source is fitted ever more surely, and with it the brake on over-confidence.
     """
 
     budget: EntropyBudget = "source"
-    start: float = 0.0
-    rate: float = 0.01
+    rate: float = 0.003
+    damping: float = 0.3
     maximum: float = 5.0
     decay: float = 0.9
 
@@ -30,7 +34,8 @@ class DualAscent:
 class MultiplierState:
     """Where dual ascent stands; saved with every checkpoint."""
 
-    value: float
+    value: float = 0.0  # the weight that the next step uses
+    ascent: float = 0.0
     budget: float | None = None
     average: float | None = None
     # Training draws dropout and batch statistics, the budget is about prediction: H(training) / H(prediction).
@@ -42,16 +47,17 @@ class MultiplierState:
             self.average = entropy
         self.average = rule.decay * self.average + (1 - rule.decay) * entropy
         if self.budget is not None:
-            excess = self.average / (self.budget * self.training_ratio) - 1
-            self.value = min(max(self.value + rule.rate * min(excess, 1.0), 0.0), rule.maximum)
+            excess = min(self.average / (self.budget * self.training_ratio) - 1, 1.0)
+            self.ascent = min(max(self.ascent + rule.rate * excess, 0.0), rule.maximum)
+            self.value = min(max(self.ascent + rule.damping * excess, 0.0), rule.maximum)
 
-    def measure(self, rule: DualAscent, source_entropy: float, target_entropy: float) -> None:
-        """Between rounds: set the budget, and learn how training-time entropy relates to predictive entropy.
+    def measure(self, rule: DualAscent, source: float, target: float, training: float) -> None:
+        """Before a round: set the budget if there is none, and see how training entropy relates to predictive.
 
-        The ratio makes the constraint hold for the entropy that a user sees: without it dropout would leave the
-        prediction more certain than the budget allows.
+        `source` and `target` are predictive entropies, `training` is the target's with dropout and batch statistics.
+        Their ratio makes the constraint hold for the entropy that a user sees: without it dropout would leave the
+        prediction more certain than the budget asks for.
         """
-        budget = source_entropy if rule.budget == "source" else float(rule.budget)
-        self.budget = max(budget, 1e-6)
-        if self.average is not None and target_entropy > 1e-6:
-            self.training_ratio = min(max(self.average / target_entropy, 0.1), 10.0)
+        if self.budget is None:
+            self.budget = max(source if rule.budget == "source" else rule.budget, 1e-6)
+        self.training_ratio = min(max(training / max(target, 1e-6), 0.1), 10.0)

@@ -42,8 +42,7 @@ class Objective:
 
     def multipliers(self) -> dict[str, MultiplierState]:
         """Fresh states for the weights that dual ascent moves."""
-        rules = {name: weighted.weight for name, weighted in self.terms.items()}
-        return {name: MultiplierState(rule.start) for name, rule in rules.items() if isinstance(rule, DualAscent)}
+        return {name: MultiplierState() for name, (_, weight) in self.terms.items() if isinstance(weight, DualAscent)}
 
     def active(self, domains: Mapping[Domain, object], multipliers: Mapping[str, MultiplierState]) -> dict[str, float]:
         """Weights of the terms that a step with these domains evaluates."""

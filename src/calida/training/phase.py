@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
@@ -79,11 +80,17 @@ class Phase:
     batch_size: int = 100
     num_samples: int = 1
     learning_rate: float = 1e-3
+    final_rate: float = 1.0  # share of the learning rate that is left at the end of the phase
     weight_decay: float = 5e-4
     schedule: Schedule = "alternate"
     teaching: Teaching | None = None
     selected_only: bool = False
     source_portion: Ramp = field(default=Ramp(1.0))
+
+    def rate(self, done: float) -> float:
+        """The learning rate when this share of the phase is done: a half cosine from the first to the final rate."""
+        left = (1 + math.cos(math.pi * done)) / 2
+        return self.learning_rate * (self.final_rate + (1 - self.final_rate) * left)
 
     @property
     def uses_target(self) -> bool:

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from calida.data import shuffled_batches
 from calida.errors import InputError, NonFiniteError
-from calida.model import Classifier, Prediction, predict
-from calida.objective import Domain, DualAscent, GradientVariance
+from calida.model import Classifier, Prediction, predict, scratch_buffers
+from calida.objective import Domain, DualAscent, GradientVariance, Step, Term
 from calida.seeds import Seeds
 from calida.training.checkpoint import Progress, has_checkpoint, read_checkpoint, save_checkpoint
 from calida.training.loop import train
@@ -106,15 +106,15 @@ class _Round:
         self.seeds = run.seeds.at(phase.name, self.number)
         self.place: Record = {"phase": phase.name, "round": self.number, "rounds": phase.rounds}
         self.lesson = Lesson.nothing(len(run.domains.target), run.domains.num_classes)
-        if before is not None:
-            if phase.teaching is not None:
-                self.lesson = phase.teaching(before.target, self.number)
-            self._set_budgets(before)
+        if before is not None and phase.teaching is not None:
+            self.lesson = phase.teaching(before.target, self.number)
         self.pools = phase.pools(run.domains, self.lesson, self.number, self.seeds)
+        if before is not None:
+            self._set_budgets(before)
 
     def train(self, optimizer: torch.optim.Optimizer) -> tuple[Record, Outlook | None]:
         plans = self.phase.plan(self.pools, self.seeds)
-        steps = (plan.build(self.model, self.run.domains, self.lesson) for plan in plans)
+        steps = self._steps(plans, optimizer)
         told = time.perf_counter()
 
         def tell(index: int, values: Mapping[str, float]) -> None:
@@ -128,13 +128,48 @@ class _Round:
             terms = train(self.model, optimizer, self.phase.objective, steps, self.multipliers, tell)
         except NonFiniteError as error:
             raise NonFiniteError(f"{self.phase.name} round {self.number}: {error}; {self._last_good()}") from None
+        self._settle_statistics()
         return self._record(len(plans), terms)
+
+    def _steps(self, plans: Sequence[StepPlan], optimizer: torch.optim.Optimizer) -> Iterator[Step]:
+        """Build each step when the loop asks for it, with the learning rate of that moment."""
+        for index, plan in enumerate(plans):
+            rate = self.phase.rate((self.number + index / len(plans)) / self.phase.rounds)
+            for group in optimizer.param_groups:
+                group["lr"] = rate
+            yield plan.build(self.model, self.run.domains, self.lesson)
+
+    @torch.no_grad()
+    def _settle_statistics(self, batches: int = 8) -> None:
+        """Average BatchNorm's statistics over a few batches of each domain (precise BatchNorm, Wu and Johnson, 2021).
+
+        The running averages of training lean on the last few batches, which moves the target's entropy by tens of per
+        cent from round to round while the weights hardly move.
+        """
+        norms = [part for part in self.model.modules() if isinstance(part, nn.modules.batchnorm._BatchNorm)]
+        momenta = [norm.momentum for norm in norms]
+        for norm in norms:
+            norm.reset_running_stats()
+            norm.momentum = None  # a plain average of all that follows
+        for steps in zip(*(self._samples(domain, batches) for domain in self.pools), strict=True):
+            for step in steps:
+                for domain in step.batches:
+                    step.output(domain)
+        for norm, momentum in zip(norms, momenta, strict=True):
+            norm.momentum = momentum
 
     def _set_budgets(self, before: Outlook) -> None:
         for name, state in self.multipliers.items():
-            rule = self.phase.objective.terms[name].weight
-            if isinstance(rule, DualAscent):
-                state.measure(rule, float(before.validation.entropy.mean()), float(before.target.entropy.mean()))
+            term, rule = self.phase.objective.terms[name]
+            if isinstance(rule, DualAscent) and "target" in self.pools:
+                source, target = (float(prediction.entropy.mean()) for prediction in before)
+                state.measure(rule, source, target, self._training_mean(term))
+
+    @torch.no_grad()
+    def _training_mean(self, term: Term, batches: int = 8) -> float:
+        """A target term as training sees it, with dropout and batch statistics, before any step is taken."""
+        with scratch_buffers(self.model):
+            return sum(float(term(step)) for step in self._samples("target", batches)) / batches
 
     def _record(self, steps: int, terms: dict[str, float]) -> tuple[Record, Outlook | None]:
         record: Record = {"kind": "round", **self.place, "steps": steps, "terms": terms}
@@ -159,16 +194,21 @@ class _Round:
         objective = self.phase.objective
         regulariser = objective.gradient_variance or GradientVariance()
         variances: dict[Domain, float] = {}
-        self.model.train()
-        for domain, pool in self.pools.items():
-            seeds = self.seeds.at("diagnosis", domain)
-            rows = {domain: next(shuffled_batches(pool, self.phase.batch_size, seeds))}
-            step = StepPlan(rows, seeds, self.phase.num_samples).build(self.model, self.run.domains, self.lesson)
+        for domain in self.pools:
+            (step,) = self._samples(domain, 1)
             weights = objective.active(step.batches, self.multipliers)
             if weights:
                 here = replace(regulariser, domain=domain)
                 variances[domain] = here.measure(step, partial(objective.loss, weights=weights))
         return variances
+
+    def _samples(self, domain: Domain, count: int) -> Iterator[Step]:
+        """A few training-mode steps on one domain, to look at and not to take."""
+        self.model.train()
+        order = shuffled_batches(self.pools[domain], self.phase.batch_size, self.seeds.at("sample", domain))
+        for index in range(count):
+            plan = StepPlan({domain: next(order)}, self.seeds.at("sample", domain, index), self.phase.num_samples)
+            yield plan.build(self.model, self.run.domains, self.lesson)
 
     def _last_good(self) -> str:
         if self.run.folder is not None and has_checkpoint(self.run.folder):

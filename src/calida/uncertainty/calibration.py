@@ -29,7 +29,7 @@ def reliability_bins(
     correct = correct.to(confidence.dtype)
     if binning == "width":
         edges = torch.linspace(0, 1, num_bins + 1, dtype=confidence.dtype, device=confidence.device)
-        index = (torch.bucketize(confidence, edges, right=True) - 1).clamp(0, num_bins - 1)
+        index = (torch.bucketize(confidence.contiguous(), edges, right=True) - 1).clamp(0, num_bins - 1)
     elif binning == "mass":
         rank = torch.empty_like(confidence, dtype=torch.long)
         rank[confidence.argsort(stable=True)] = torch.arange(len(confidence), device=confidence.device)

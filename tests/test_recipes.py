@@ -1,0 +1,172 @@
+"""Recipes: what their names mean, that they are plain values, and that each does what it is for."""
+
+import json
+import math
+
+import pytest
+import shift
+import torch
+
+import calida
+from calida.data import TargetBatch
+from calida.model import Network, build_classifier, predict
+from calida.objective import (
+    Diversity,
+    DualAscent,
+    Objective,
+    Step,
+    TargetEntropy,
+    VirtualAdversarial,
+    Weighted,
+    squared_mmd,
+)
+from calida.recipes import RECIPES, Recipe, get_recipe, phases
+from calida.seeds import Seeds
+from calida.selection import Ramp
+from calida.training import train
+
+NAMES = [
+    "source", "bsource", "rer-1", "rer-1-gvr", "rer-inf", "rer-inf-gvr", "brer-1", "brer-1-gvr", "brer-inf",
+    "brer-inf-gvr", "annealed", "dual", "mmd",
+]  # fmt: skip
+SMALL = {"batch_size": 40, "pretrain_epochs": 8, "gvr_groups": 4, "validation": 0.2, "device": "cpu"}
+
+
+def run(recipe, seed=0, **settings):
+    source, target, truth = shift.make(seed=seed)
+    return calida.adapt(source, target, recipe, seed=seed, oracle_labels=truth, **{**SMALL, **settings})
+
+
+@pytest.fixture(scope="module")
+def source_only():
+    return run("source").history[-1]
+
+
+def test_the_named_recipes_are_there():
+    assert list(RECIPES) == NAMES
+    assert all(recipe.name == name and recipe.summary for name, recipe in RECIPES.items())
+
+
+@pytest.mark.parametrize(
+    "name", [name for name in NAMES if "source" not in name] + ["rer-2", "rer-0.5", "brer-0.5-gvr"]
+)
+def test_every_recipe_beats_source_only_on_a_constructed_shift(name, source_only):
+    last = run(name).history[-1]
+    assert source_only["oracle"]["accuracy"] < 0.9
+    assert last["oracle"]["accuracy"] > source_only["oracle"]["accuracy"] + 0.05
+    assert last["source"]["accuracy"] > 0.95
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_dual_ascent_ends_on_its_budget(seed):
+    last = run("dual", seed, rounds=15, pretrain_epochs=20).history[-1]
+    budget = last["multipliers"]["target_entropy"]["budget"]
+    assert last["target"]["entropy"] == pytest.approx(budget, rel=0.1)
+    free = run("rer-1", seed, rounds=15, pretrain_epochs=20).history[-1]
+    assert free["target"]["entropy"] < 0.6 * budget  # what it would be without the brake
+
+
+def test_diversity_keeps_entropy_from_giving_everything_to_few_classes():
+    """Nothing but certainty asked for, one class is enough; with diversity each class keeps its quarter."""
+    _, target, _ = shift.make()
+    shares = {}
+    for weight in (0.0, 2.0):
+        terms = {"entropy": Weighted(TargetEntropy()), "diversity": Weighted(Diversity(), weight)}
+        model = build_classifier(Network((6,), 4), Seeds(0))
+        batch = TargetBatch(target, torch.zeros(400, 4), torch.zeros(400))
+        steps = (Step(model, {"target": batch}, Seeds(0).at(index)) for index in range(80))
+        train(model, torch.optim.Adam(model.parameters(), 3e-3), Objective(terms), steps, {})
+        shares[weight] = predict(model, target).labels.bincount(minlength=4) / 400
+    assert shares[0.0].min() < 0.05
+    assert shares[2.0].min() > 0.15
+
+
+def test_vat_flattens_predictions_around_the_samples():
+    _, target, _ = shift.make()
+    sensitivity = {}
+    for weight in (0.0, 1.0):
+        model = run("rer-1", vat=weight, rounds=5).classifier
+        batch = TargetBatch(target, target.new_zeros(len(target), 4), target.new_zeros(len(target)))
+        sensitivity[weight] = VirtualAdversarial(1.0)(Step(model, {"target": batch}, Seeds(0))).item()
+    assert sensitivity[1.0] < 0.7 * sensitivity[0.0]
+
+
+def test_mmd_draws_the_features_together():
+    (x, _), target, _ = shift.make()
+    distance = {}
+    for name in ("source", "mmd"):
+        adapted = run(name)
+        distance[name] = float(squared_mmd(adapted.predict(x).features, adapted.predict(target).features))
+    assert distance["mmd"] < 0.7 * distance["source"]
+
+
+def test_names_say_order_network_and_gradient_variance():
+    recipe = get_recipe("brer-2.5-gvr")
+    assert (recipe.name, recipe.gaussian, recipe.order, recipe.gvr_weight > 0) == ("brer-2.5-gvr", True, 2.5, True)
+    assert get_recipe("rer-inf").order == math.inf
+    assert get_recipe("rer-1").gaussian is False
+    assert get_recipe("brer-1").num_samples == 10
+
+
+@pytest.mark.parametrize(
+    ("name", "hint"), [("rer-infinity", "rer-inf"), ("duel", "dual"), ("rer-0", "rer-"), ("", "source")]
+)
+def test_an_unknown_recipe_gets_the_nearest_names(name, hint):
+    with pytest.raises(calida.InputError, match=f"unknown recipe '{name}'; did you mean .*{hint}"):
+        get_recipe(name)
+
+
+@pytest.mark.parametrize("recipe", [*RECIPES.values(), get_recipe("rer-0.5")], ids=lambda recipe: recipe.name)
+def test_recipes_survive_json(recipe):
+    assert Recipe.from_json(json.loads(json.dumps(recipe.to_json(), allow_nan=False))) == recipe
+
+
+def test_settings_take_what_config_files_can_say():
+    recipe = get_recipe("rer-inf").with_settings(
+        order="inf", portion=[0.2, 0.1, 0.9], source_portion=0.5, rounds=3.0, entropy_budget="source"
+    )
+    assert recipe.order == math.inf
+    assert recipe.portion == Ramp(0.2, 0.1, 0.9)
+    assert recipe.source_portion == Ramp(0.5)
+    assert recipe.rounds == 3
+    assert isinstance(recipe.rounds, int)
+    assert get_recipe("rer-1").with_settings(entropy_budget=1).entropy_budget == 1.0
+
+
+@pytest.mark.parametrize(
+    ("settings", "sentence"),
+    [
+        ({"learning_rat": 1}, "unknown setting 'learning_rat'; did you mean learning_rate"),
+        ({"rounds": -1}, "rounds must be at least 0, not -1"),
+        ({"rounds": 2.5}, "rounds cannot be 2.5"),
+        ({"rounds": True}, "rounds cannot be True"),
+        ({"learning_rate": "fast"}, "learning_rate cannot be 'fast'"),
+        ({"learning_rate": float("nan")}, "learning_rate cannot be nan"),
+        ({"learning_rate": 0}, "learning_rate must be a positive number"),
+        ({"schedule": "both"}, "schedule is one of alternate, joint, not 'both'"),
+        ({"gaussian": "yes"}, "gaussian cannot be 'yes'"),
+        ({"order": -1}, r"order must be in \(0, inf\]"),
+        ({"order": 0}, r"order must be in \(0, inf\]"),
+        ({"portion": 1.5}, "portion must stay within 0 and 1"),
+        ({"portion": [0.5, 0.2]}, "portion must stay within 0 and 1"),
+        ({"entropy_budget": -1}, "entropy_budget must be positive"),
+        ({"gvr_weight": 1, "gvr_groups": 60}, "gvr_groups must be between 2 and half the batch size"),
+        ({"mmd": 1.0}, "needs schedule='joint'"),
+    ],
+)
+def test_a_setting_that_cannot_be_is_named(settings, sentence):
+    with pytest.raises(calida.InputError, match=sentence):
+        get_recipe("rer-inf").with_settings(**settings)
+
+
+def test_phases_say_what_the_paper_says():
+    pretraining, adaptation = phases(get_recipe("brer-inf-gvr"))
+    assert pretraining.objective.terms.keys() == {"likelihood"}
+    assert type(pretraining.objective.terms["likelihood"].term).__name__ == "ExpectedLikelihood"
+    assert type(adaptation.objective.terms["likelihood"].term).__name__ == "PredictiveLikelihood"
+    assert adaptation.schedule == "alternate"
+    assert adaptation.selected_only
+    assert adaptation.objective.gradient_variance.domain == "target"
+    assert len(phases(get_recipe("source"))) == 1
+    assert isinstance(phases(get_recipe("dual"))[1].objective, Objective)
+    assert isinstance(phases(get_recipe("dual"))[1].objective.terms["target_entropy"].weight, DualAscent)
