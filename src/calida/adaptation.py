@@ -147,6 +147,7 @@ def adapt(
         _oracle(oracle_labels, len(target_x), classes),
     )
     history = run_rounds(run, classifier, resume)
+    classifier.lay_out(torch.channels_last)
     return Adapted(classifier.eval(), network, chosen, seed, history)
 
 

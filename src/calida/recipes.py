@@ -51,7 +51,7 @@ class Recipe:
     rounds: int = 0
     passes: int = 2
     learning_rate: float = 1e-3
-    final_rate: float = 0.1  # share of the learning rate left in the last round, so that runs settle
+    final_rate: float = 0.03  # share of the learning rate left in the last round, so that runs settle
     schedule: Literal["alternate", "joint"] = "alternate"
     source_portion: Ramp = Ramp(1.0)
     # The uncertainty term: order of the Renyi entropy; at order inf with a selection, pseudo-labels (Eq. 8).
@@ -63,8 +63,8 @@ class Recipe:
     normalise_labels: bool = True
     # Dual ascent on the multiplier (Eq. 6): a budget in nats, or "source".
     entropy_budget: float | Literal["source"] | None = None
-    dual_rate: float = 0.003
-    dual_damping: float = 0.3
+    dual_rate: float = 0.03
+    dual_damping: float = 2.0
     dual_maximum: float = 5.0
     # Other terms, by weight.
     diversity: float = 0.0

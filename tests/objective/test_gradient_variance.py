@@ -186,4 +186,4 @@ def test_only_one_graph_is_alive_at_a_time(make_step, monkeypatch):
     monkeypatch.setattr(type(step), "run", watched)
     objective = objective_of(TargetEntropy(1.0))
     GradientVariance(groups=4, bound="none").backward(step, lambda group: objective.loss(group, {"target": 1.0}))
-    assert len(alive) == 8
+    assert len(alive) == 7  # the last group of the first pass opens the second

@@ -45,10 +45,9 @@ class VirtualAdversarial:
 
     def _divergence(self, step: Step, clean: Tensor, standard: Tensor) -> Tensor:
         moved = mean_log_probs(step.draw(self.domain, step.run(self.domain, standard).logits))
-        divergence: Tensor = (clean.exp() * (clean - moved)).sum(-1).mean()
-        return divergence
+        return (clean.exp() * (clean - moved)).sum(-1).mean()
 
 
 def _unit(direction: Tensor) -> Tensor:
-    norm = direction.flatten(1).norm(dim=1).clamp(min=torch.finfo(direction.dtype).tiny)
-    return direction / norm.view(-1, *[1] * (direction.ndim - 1))
+    norm = torch.linalg.vector_norm(direction.flatten(1), dim=1).clamp(min=torch.finfo(direction.dtype).tiny)
+    return direction / norm.view([-1] + [1] * (direction.ndim - 1))

@@ -19,6 +19,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Literal, NamedTuple
 
 import torch
@@ -80,23 +81,33 @@ class GradientVariance:
         counted = _positions(step.model, self.part)
         first = _FirstPass(parameters)
         for group in step.groups(self.domain, count):
-            first.add(group, loss)
+            # The last group's graph is kept and opens the second pass: one graph is alive there anyway.
+            gradients = first.add(group, loss, graph=first.count == count - 1)
+        del group
         first.move_statistics(step.model)
         variance, energy = first.variance(counted, self.inner_step), first.energy(counted, self.inner_step)
         bounded, slope, energy_slope = self._bounded(variance, energy)
+        scale = -self.weight * 2 * self.inner_step**2
+        by_variance, by_energy = scale * slope / max(count - 1, 1), scale * energy_slope / count
+        pull = by_variance + by_energy
+        if count > 1 and bool(pull != 0):
+            # sum_i H_i (by_variance (g_i - mean) + by_energy g_i) = pull * sum_i H_i (g_i - centre).
+            centre = [first.mean[i] * (by_variance / pull) if by_energy else first.mean[i] for i in counted]
+            held = [parameter.grad for parameter in parameters]
+            for parameter in parameters:
+                parameter.grad = None
+            _add_hessian_product([gradients[i] for i in counted], centre, parameters)
+            del gradients
+            for group in islice(step.groups(self.domain, count), count - 1):
+                _add_hessian_product(_group_gradients(group, loss, parameters, counted), centre, parameters)
+            products = [parameter.grad for parameter in parameters]
+            for parameter, before in zip(parameters, held, strict=True):
+                parameter.grad = before
+            for mean, product in zip(first.mean, products, strict=True):
+                if product is not None:
+                    mean.add_(pull * product)
         for parameter, gradient in zip(parameters, first.mean, strict=True):
-            parameter.grad = gradient.clone() if parameter.grad is None else parameter.grad + gradient
-        if count > 1 and bool(slope != 0):
-            scale = -self.weight * 2 * self.inner_step**2
-            by_variance, by_energy = scale * slope / (count - 1), scale * energy_slope / count
-            for group in step.groups(self.domain, count):
-                _add_hessian_product(
-                    group,
-                    loss,
-                    parameters,
-                    counted,
-                    lambda i, g: by_variance * (g - first.mean[i]) + by_energy * g,
-                )
+            parameter.grad = gradient if parameter.grad is None else parameter.grad + gradient
         return VarianceStep(first.terms, variance, bounded)
 
     def measure(self, step: Step, loss: Callable[[Step], StepLoss]) -> float:
@@ -139,17 +150,19 @@ class _FirstPass:
         self.terms: dict[str, Tensor] = {}
         self.statistics: dict[str, Tensor] = {}
 
-    def add(self, group: Step, loss: Callable[[Step], StepLoss]) -> None:
+    def add(self, group: Step, loss: Callable[[Step], StepLoss], graph: bool = False) -> list[Tensor]:
+        """Take a group's gradients in. With `graph` give them back with their graph; without, they are used up."""
         with scratch_buffers(group.model) as moved:
             part = loss(group)
-            gradients = _gradients(part.total, self.parameters)
+            gradients = _gradients(part.total, self.parameters, graph)
         self.count += 1
         self.terms = {name: self._running(self.terms.get(name), value) for name, value in part.terms.items()}
         self.statistics = {name: self._running(self.statistics.get(name), value) for name, value in moved.items()}
-        for i, gradient in enumerate(gradients):
-            delta = gradient - self.mean[i]
-            self.mean[i] += delta / self.count
-            self.deviation[i] += (delta * (gradient - self.mean[i])).sum()
+        for mean, deviation, gradient in zip(self.mean, self.deviation, gradients, strict=True):
+            delta = gradient.detach() - mean if graph else gradient.sub_(mean)
+            mean.add_(delta, alpha=1 / self.count)
+            deviation.add_(torch.vdot(delta.flatten(), delta.flatten()), alpha=1 - 1 / self.count)
+        return gradients
 
     def _running(self, mean: Tensor | None, value: Tensor) -> Tensor:
         """The mean with one more value in it; counters, which are whole numbers, are taken as they come."""
@@ -170,18 +183,18 @@ class _FirstPass:
         return inner_step**2 * (sum_of(self.deviation[i] for i in positions) / self.count + lengths)
 
 
-def _add_hessian_product(
-    group: Step,
-    loss: Callable[[Step], StepLoss],
-    parameters: Sequence[Tensor],
-    counted: Sequence[int],
-    direction: Callable[[int, Tensor], Tensor],
-) -> None:
-    """Add H v to .grad, for v = direction(position, gradient); the group's graph is gone on return."""
+def _group_gradients(
+    group: Step, loss: Callable[[Step], StepLoss], parameters: Sequence[Tensor], counted: Sequence[int]
+) -> list[Tensor]:
+    """A group's gradients by the counted parameters, with their graph; the model's buffers stay as they are."""
     with scratch_buffers(group.model):
-        gradients = _gradients(loss(group).total, [parameters[i] for i in counted], graph=True)
-    products = [(g * direction(i, g.detach())).sum() for i, g in zip(counted, gradients, strict=True)]
-    torch.stack(products).sum().backward(inputs=list(parameters))
+        return _gradients(loss(group).total, [parameters[i] for i in counted], graph=True)
+
+
+def _add_hessian_product(gradients: list[Tensor], centre: list[Tensor], parameters: Sequence[Tensor]) -> None:
+    """Add H (g - centre) to .grad, from a gradient with its graph, which is used up."""
+    reached = [(g, g.detach() - c) for g, c in zip(gradients, centre, strict=True) if g.requires_grad]
+    torch.autograd.backward([g for g, _ in reached], [v for _, v in reached], inputs=list(parameters))
 
 
 def _gradients(loss: Tensor, parameters: Sequence[Tensor], graph: bool = False) -> list[Tensor]:

@@ -24,8 +24,8 @@ class DualAscent:
     """
 
     budget: EntropyBudget = "source"
-    rate: float = 0.003
-    damping: float = 0.3
+    rate: float = 0.03
+    damping: float = 2.0
     maximum: float = 5.0
     decay: float = 0.9
 

@@ -74,6 +74,8 @@ def run_rounds(run: Run, model: Classifier, resume: bool = False) -> list[Record
     outlook: Outlook | None = None
     while progress.phase < len(run.phases):
         phase = run.phases[progress.phase]
+        regularised = phase.objective.gradient_variance is not None
+        model.lay_out(torch.contiguous_format if regularised else torch.channels_last)
         optimizer = torch.optim.Adam(model.parameters(), phase.learning_rate, weight_decay=phase.weight_decay)
         if checkpoint is not None:
             checkpoint.restore_optimizer(optimizer)

@@ -1,0 +1,234 @@
+"""What our loop costs beside a bare one, and what Bayesian prediction and gradient variance cost beside plain steps.
+
+    python benchmarks/speed.py [--rounds 7] [--threads 2]
+
+Every pair is measured side by side, in turns, and reported as the median of the per-round ratios with its range: on a
+shared machine seconds are noise, ratios less so. DTN on 32 x 32 x 3, batch 128.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import platform
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from calida.data import Labelled, TargetBatch
+from calida.model import Classifier, Network, build_classifier, predict, scratch_buffers
+from calida.objective import (
+    GradientVariance,
+    Objective,
+    PredictiveLikelihood,
+    PseudoLabelLikelihood,
+    Step,
+    TargetEntropy,
+    Weighted,
+)
+from calida.seeds import Seeds
+from calida.training import Domains, Lesson, Phase, train
+
+SHAPE, BATCH, CLASSES, STEPS = (3, 32, 32), 128, 10, 4
+
+
+def network(gaussian: bool = False) -> Classifier:
+    return build_classifier(Network(SHAPE, CLASSES, "dtn", gaussian), Seeds(0))
+
+
+def samples(count: int = BATCH * STEPS) -> Labelled:
+    generator = torch.Generator().manual_seed(0)
+    x = torch.randint(0, 256, (count, *SHAPE), dtype=torch.uint8, generator=generator)
+    return Labelled(x, torch.randint(CLASSES, (count,), generator=generator))
+
+
+def adam(model: Classifier) -> torch.optim.Optimizer:
+    return torch.optim.Adam(model.parameters(), 1e-4, weight_decay=5e-4)
+
+
+def bare_loop(model: Classifier, data: Labelled) -> Callable[[], None]:
+    """The training loop that anybody would write, over the same tensors and model."""
+    optimizer = adam(model)
+
+    def run() -> None:
+        model.train()
+        for rows in torch.randperm(len(data.y)).split(BATCH):
+            optimizer.zero_grad(set_to_none=True)
+            loss = torch.nn.functional.cross_entropy(model(data.x[rows]).logits.mean, data.y[rows])
+            loss.backward()
+            optimizer.step()
+            loss.item()
+
+    return run
+
+
+def our_steps(model: Classifier, data: Labelled, num_samples: int = 1) -> Callable[[], None]:
+    """The same passes through our loop: index, fetch, seeds, terms, checks."""
+    optimizer = adam(model)
+    objective = Objective({"likelihood": Weighted(PredictiveLikelihood())})
+    phase = Phase("benchmark", objective, rounds=1, batch_size=BATCH, num_samples=num_samples)
+    domains = Domains(data, data, data.x, CLASSES)
+
+    def steps() -> Iterator[Step]:
+        lesson = Lesson.nothing(len(data.y), CLASSES)
+        pools = phase.pools(domains, lesson, 0, Seeds(0))
+        for plan in phase.plan(pools, Seeds(0)):
+            yield plan.build(model, domains, lesson)
+
+    return lambda: void(train(model, optimizer, objective, steps(), {}))
+
+
+def target_steps(model: Classifier, data: Labelled, regulariser: GradientVariance | None) -> Callable[[], None]:
+    """Steps on target images by pseudo-labels, with or without gradient variance."""
+    model.lay_out(torch.channels_last if regulariser is None else torch.contiguous_format)  # as a run would
+    optimizer = adam(model)
+    objective = Objective({"pseudo_label": Weighted(PseudoLabelLikelihood())}, regulariser)
+    labels = torch.nn.functional.one_hot(data.y, CLASSES).float()
+
+    def steps() -> Iterator[Step]:
+        for index in range(STEPS):
+            rows = slice(index * BATCH, (index + 1) * BATCH)
+            batch = TargetBatch(data.x[rows], labels[rows], torch.ones(BATCH))
+            yield Step(model, {"target": batch}, Seeds(0).at(index))
+
+    return lambda: void(train(model, optimizer, objective, steps(), {}))
+
+
+def prediction(model: Classifier, data: Labelled, num_samples: int) -> Callable[[], None]:
+    return lambda: void(predict(model, data.x, num_samples))
+
+
+def void(_: object) -> None:
+    """Drop a result."""
+
+
+def compare(name: str, limit: float, ours: Callable[[], None], other: Callable[[], None], rounds: int) -> bool:
+    """Time both in turns; print the median ratio, its range, and the limit."""
+    ours()
+    other()
+    ratios = []
+    for _ in range(rounds):
+        seconds = []
+        for action in (other, ours, ours, other):  # symmetric in time: a drift hits both alike
+            start = time.perf_counter()
+            action()
+            seconds.append(time.perf_counter() - start)
+        ratios.append((seconds[1] + seconds[2]) / (seconds[0] + seconds[3]))
+    median = statistics.median(ratios)
+    verdict = "ok" if median <= limit else "OVER"
+    print(
+        f"{name:58s} {median:6.3f} x  [{min(ratios):.3f}, {max(ratios):.3f}]  limit {limit:.2f}  {verdict}", flush=True
+    )
+    return median <= limit
+
+
+def peak_memory(kind: str, groups: int) -> float:
+    """Extra MB at the height of one step, beyond the loaded model and data, in a process of its own (Linux)."""
+    code = f"import sys; sys.path.insert(0, sys.argv[1]); import speed; speed.memory_step({kind!r}, {groups})"
+    # Large blocks go back to the system when freed, so that the resident set follows what is alive.
+    environment = {
+        **os.environ,
+        "MALLOC_MMAP_THRESHOLD_": "65536",
+        "MALLOC_TRIM_THRESHOLD_": "65536",
+        "OMP_NUM_THREADS": "1",
+    }
+    done = subprocess.run(
+        [sys.executable, "-c", code, str(Path(__file__).parent)],
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return float(done.stdout)
+
+
+def memory_step(kind: str, groups: int, group_size: int = 32) -> None:
+    """Run one step of a kind and print how far the resident set rose above where it was before."""
+    torch.set_num_threads(1)
+    model, data = network(), samples(groups * group_size)
+    model.lay_out(torch.contiguous_format)
+    model.train()
+    labels = torch.nn.functional.one_hot(data.y, CLASSES).float()
+
+    def step(count: int) -> Step:
+        batch = TargetBatch(data.x[: count * group_size], labels[: count * group_size], torch.ones(count * group_size))
+        return Step(model, {"target": batch}, Seeds(0))
+
+    act = {"ours": ours_step, "reference": keep_every_graph}[kind]
+    act(step(2), 2)  # warm up: gradients exist, kernels are chosen
+    Path("/proc/self/clear_refs").write_text("5")
+    before = status("VmRSS")
+    act(step(groups), groups)
+    print(status("VmHWM") - before)
+
+
+def ours_step(step: Step, groups: int) -> None:
+    objective = Objective({"entropy": Weighted(TargetEntropy())}, GradientVariance(groups=groups, bound="none"))
+    objective.backward(step, {})
+
+
+def keep_every_graph(step: Step, groups: int) -> None:
+    """GVR as Algorithm 1 is written down: all group graphs alive until the one backward pass."""
+    parameters = list(step.model.parameters())
+    losses: list[Tensor] = []
+    gradients: list[tuple[Tensor, ...]] = []
+    with scratch_buffers(step.model):
+        for group in step.groups("target", groups):
+            losses.append(TargetEntropy()(group))
+            gradients.append(torch.autograd.grad(losses[-1], parameters, create_graph=True))
+    means = [torch.stack(row).mean(0) for row in zip(*gradients, strict=True)]
+    deviations = [(g - m).square().sum() for row in gradients for g, m in zip(row, means, strict=True)]
+    variance = 0.02**2 / (groups - 1) * torch.stack(deviations).sum()
+    (torch.stack(losses).mean() - variance).backward()
+
+
+def status(key: str) -> float:
+    """A field of this process's memory status, in MB."""
+    line = next(line for line in Path("/proc/self/status").read_text().splitlines() if line.startswith(key))
+    return int(line.split()[1]) / 1024
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rounds", type=int, default=7, help="turns a pair is measured in")
+    parser.add_argument("--threads", type=int, default=torch.get_num_threads())
+    options = parser.parse_args()
+    torch.set_num_threads(options.threads)
+    print(f"torch {torch.__version__}, {platform.machine()}, {options.threads} threads, DTN 32x32x3, batch {BATCH}\n")
+    data, rounds = samples(), options.rounds
+    point, bayesian = network(), network(gaussian=True)
+    met = [
+        compare(
+            "training step: our loop / bare loop", 1.05, our_steps(point, data), bare_loop(network(), data), rounds
+        ),
+        compare(
+            "training step: Bayesian M = 10 / point",
+            1.05,
+            our_steps(bayesian, data, 10),
+            our_steps(point, data),
+            rounds,
+        ),
+        compare(
+            "prediction: M = 100 / M = 1", 1.10, prediction(bayesian, data, 100), prediction(bayesian, data, 1), rounds
+        ),
+    ]
+    for groups in (4, 8):
+        regulariser = GradientVariance(groups=groups, bound="none")
+        title = f"gradient variance, {groups} groups of {BATCH // groups} / plain step"
+        ours, plain = target_steps(network(), data, regulariser), target_steps(network(), data, None)
+        met.append(compare(title, 4.5, ours, plain, rounds))
+    if Path("/proc/self/clear_refs").exists():
+        print("\npeak extra memory of one gradient variance step, groups of 32 (MB): ours / every graph kept")
+        for groups in (2, 4, 8, 16):
+            print(f"  {groups:2d} groups  {peak_memory('ours', groups):8.1f}  {peak_memory('reference', groups):8.1f}")
+    return 0 if all(met) else 1
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,148 @@
+"""The front door: what goes in, what comes out, and one clear sentence for what cannot go in."""
+
+import numpy as np
+import pytest
+import shift
+import torch
+from torch import nn
+
+import calida
+from calida.uncertainty import renyi_entropy
+
+SMALL = {"batch_size": 40, "pretrain_epochs": 2, "rounds": 2, "passes": 1, "device": "cpu"}
+IMAGES = {**SMALL, "batch_size": 8, "pretrain_epochs": 1, "rounds": 1}
+
+
+@pytest.fixture(scope="module")
+def adapted():
+    source, target, _ = shift.make(rows=200)
+    return calida.adapt(source, target, **SMALL)
+
+
+def test_a_prediction_has_all_that_one_can_act_on(adapted):
+    _, target, _ = shift.make(rows=200)
+    prediction = adapted.predict(target)
+    assert len(prediction) == 200
+    torch.testing.assert_close(prediction.probabilities.sum(-1), torch.ones(200))
+    assert torch.equal(prediction.labels, prediction.probabilities.argmax(-1))
+    torch.testing.assert_close(prediction.entropy, renyi_entropy(prediction.log_probs))
+    torch.testing.assert_close(prediction.entropy, prediction.aleatoric + prediction.epistemic)
+    assert (prediction.epistemic > -1e-6).all()
+    assert adapted.recipe.name == "brer-inf"
+    assert [record["phase"] for record in adapted.history] == ["pretrain"] * 2 + ["adapt"] * 2
+
+
+def test_arrays_lists_and_tensors_are_the_same_input(adapted):
+    _, target, _ = shift.make(rows=200)
+    expected = adapted.predict(target).log_probs
+    for same in (target.numpy(), target.numpy().astype(np.float64), target.tolist(), target.double()):
+        torch.testing.assert_close(adapted.predict(same).log_probs, expected, atol=1e-5, rtol=1e-5)
+
+
+def test_saved_and_loaded_is_the_same_classifier(adapted, tmp_path):
+    _, target, _ = shift.make(rows=200)
+    adapted.save(tmp_path / "model")
+    loaded = calida.load(tmp_path / "model", device="cpu")
+    assert torch.equal(loaded.predict(target).log_probs, adapted.predict(target).log_probs)
+    assert loaded.history == adapted.history
+    assert loaded.recipe == adapted.recipe
+    assert {path.suffix for path in (tmp_path / "model").iterdir()} == {".json", ".safetensors"}
+
+
+def test_a_backbone_of_ones_own_is_saved_and_loaded_with_the_module(tmp_path):
+    source, target, _ = shift.make(rows=200)
+    own = nn.Sequential(nn.Linear(6, 16), nn.ReLU())
+    before = own[0].weight.clone()
+    made = calida.adapt(source, target, "rer-1", backbone=own, **SMALL)
+    assert torch.equal(own[0].weight, before)
+    made.save(tmp_path)
+    assert torch.equal(calida.load(tmp_path, backbone=own).predict(target).log_probs, made.predict(target).log_probs)
+    with pytest.raises(calida.InputError, match="give the module as backbone="):
+        calida.load(tmp_path)
+    with pytest.raises(calida.CheckpointError, match="do not fit this network"):
+        calida.load(tmp_path, backbone=nn.Linear(6, 16))
+
+
+@pytest.mark.parametrize("shape", [(28, 28), (1, 28, 28), (28, 28, 3), (3, 16, 20)])
+@pytest.mark.parametrize("dtype", [np.uint8, np.float32])
+def test_images_in_every_layout(shape, dtype):
+    generator = np.random.default_rng(0)
+    x, target = generator.integers(0, 256, (2, 30, *shape)).astype(dtype)
+    made = calida.adapt((x, np.arange(30) % 3), target, "rer-inf", **IMAGES)
+    assert made.network.input_shape in {(1, 28, 28), (3, 28, 28), (3, 16, 20)}
+    assert made.predict(target).log_probs.isfinite().all()
+
+
+def test_labels_may_be_floats_or_bools_that_are_whole():
+    (x, y), target, _ = shift.make(rows=200)
+    calida.adapt((x, (y % 2).double()), target, "source", **SMALL)
+    made = calida.adapt((x, y % 2 == 0), target, "source", **SMALL)
+    assert made.network.num_classes == 2
+    assert calida.adapt((x, y), target, "source", num_classes=9, **SMALL).predict(target).log_probs.shape == (200, 9)
+
+
+def spoiled(x, value):
+    x = x.clone()
+    x[7, 1] = value
+    return x
+
+
+(X, Y), TARGET, _ = shift.make(rows=200)
+
+
+@pytest.mark.parametrize(
+    ("source", "target", "options", "sentence"),
+    [
+        ((X, Y[:-1]), TARGET, {}, r"source has 200 samples but labels of shape \(199,\)"),
+        ((X, Y - 1), TARGET, {}, "source label -1 at index 0 is outside 0..2"),
+        ((X, Y), TARGET, {"num_classes": 3}, r"source label 3 at index 3 is outside 0..2 \(50 such labels\)"),
+        ((X, Y + 0.5), TARGET, {}, "source labels must be whole numbers"),
+        ((X, ["cat"] * 200), TARGET, {}, "source labels must be whole numbers"),
+        ((X, Y * 0), TARGET, {}, "only one class"),
+        ((spoiled(X, float("nan")), Y), TARGET, {}, "source has NaN or infinite values in 1 of 200 samples, .* index 7"),
+        ((X, Y), spoiled(TARGET, float("inf")), {}, "target has NaN or infinite values in 1 of 200 samples"),
+        ((X.double() * 1e300, Y), TARGET, {}, "source has NaN or infinite values"),
+        ((X, Y), TARGET[:, :4], {}, r"source samples have shape \(6,\) but target samples have shape \(4,\)"),
+        ((X, Y), TARGET[:30], {}, "target has 30 samples, fewer than one batch of 40"),
+        ((X[:41], Y[:41]), TARGET, {}, r"source \(less validation\) has .* samples, fewer than one batch of 40"),
+        ((X, Y), TARGET[:0], {}, "target is empty"),
+        ((X[:, 0], Y), TARGET, {}, r"source samples have shape \(200,\); expected vectors"),
+        ((X, Y), [["a"] * 6] * 200, {}, "target samples are not a numeric array"),
+        ((X, Y), [[1.0], [1.0, 2.0]], {}, "target samples are not a numeric array"),
+        ((X, Y), (TARGET, Y), {}, "target is an array of samples without labels"),
+        (X, TARGET, {}, r"source is a pair \(samples, labels\)"),
+        ((X, Y), TARGET, {"recipe": "rer-infty"}, "unknown recipe 'rer-infty'; did you mean rer-inf"),
+        ((X, Y), TARGET, {"round": 3}, "unknown setting 'round'; did you mean rounds"),
+        ((X, Y), TARGET, {"validation": 1.5}, "validation share"),
+        ((X, Y), TARGET, {"oracle_labels": Y[:5]}, "oracle has 200 samples but labels of shape"),
+        ((X, Y), TARGET, {"backbone": "resnet"}, "unknown backbone 'resnet'"),
+        ((X, Y), TARGET, {"backbone": "dtn"}, "reads images"),
+        (((X * 255).abs().byte(), Y), TARGET * 255, {}, "one domain is uint8 .* but target is float with values up to"),
+    ],
+)
+def test_bad_input_gets_one_clear_sentence(source, target, options, sentence, tmp_path):
+    with pytest.raises(calida.InputError, match=sentence) as caught:
+        calida.adapt(source, target, folder=tmp_path, **{**SMALL, **options})
+    assert "\n" not in str(caught.value)
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("x", "options", "sentence"),
+    [
+        (TARGET[:, :3], {}, r"samples have shape \(3,\); this classifier reads \(6,\)"),
+        (spoiled(TARGET, float("nan")), {}, "the input has NaN"),
+        (TARGET, {"num_samples": 0}, "num_samples must be at least 1"),
+    ],
+)
+def test_bad_input_to_predict(adapted, x, options, sentence):
+    with pytest.raises(calida.InputError, match=sentence):
+        adapted.predict(x, **options)
+
+
+def test_a_foreign_folder_is_not_a_model(tmp_path):
+    with pytest.raises(calida.CheckpointError, match="there is no model in"):
+        calida.load(tmp_path)
+    (tmp_path / "model.json").write_text('{"weights": "pickle.pkl"}')
+    with pytest.raises(calida.CheckpointError, match="is not a calida model"):
+        calida.load(tmp_path)

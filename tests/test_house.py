@@ -1,0 +1,84 @@
+"""The house rules that code can check: data flows one way, nothing is unpickled, the documents are true."""
+
+import ast
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import calida
+
+ROOT = Path(__file__).parent.parent
+PACKAGE = ROOT / "src" / "calida"
+# A module imports only from modules that stand above it (or beside it, in its own folder).
+FLOORS = ["errors", "seeds", "uncertainty", "data", "model", "selection", "objective", "training", "recipes", "adaptation"]
+FILES = sorted(PACKAGE.rglob("*.py"))
+
+
+def floor(path):
+    part = path.relative_to(PACKAGE).parts[0].removesuffix(".py")
+    return len(FLOORS) if part == "__init__" else FLOORS.index(part)
+
+
+def imports(path):
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.ImportFrom) and node.module and node.module.split(".")[0] == "calida":
+            yield node.module.split(".")[1] if "." in node.module else "__init__"
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(PACKAGE)))
+def test_no_module_imports_upward(path):
+    for name in imports(path):
+        assert name in FLOORS, f"{path} imports the package's front"
+        assert FLOORS.index(name) <= floor(path), f"{path} imports {name}, which stands below it"
+
+
+def test_uncertainty_needs_torch_alone():
+    for path in (PACKAGE / "uncertainty").glob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            modules = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+            modules += [node.module] if isinstance(node, ast.ImportFrom) and node.module else []
+            roots = {module.split(".")[0] for module in modules}
+            assert roots <= {"torch", "math", "typing", "__future__", "calida"}
+
+
+def test_nothing_is_ever_unpickled():
+    forbidden = re.compile(r"\bpickle\b|torch\.load|allow_pickle=True|joblib\.load")
+    assert not [path for path in FILES if forbidden.search(path.read_text())]
+
+
+def test_the_version_is_one():
+    assert f'version = "{calida.__version__}"' in (ROOT / "pyproject.toml").read_text()
+    assert f"## {calida.__version__}" in (ROOT / "CHANGELOG.md").read_text()
+
+
+def blocks(path, language):
+    return re.findall(rf"```{language}\n(.*?)```", path.read_text(), re.DOTALL)
+
+
+DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+
+
+@pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.name)
+def test_python_blocks_run(path, tmp_path):
+    code = "\n".join(blocks(path, "python"))
+    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+def test_method_page_names_things_that_exist():
+    """Every `module.path.name` in the table of equations can be imported."""
+    names = re.findall(r"`(calida(?:\.\w+)+)`", (ROOT / "docs" / "method.md").read_text())
+    assert len(names) > 25
+    for name in set(names):
+        module, _, attribute = name.rpartition(".")
+        target = sys.modules.get(module) or __import__(module, fromlist=[attribute])
+        assert hasattr(target, attribute), name
+
+
+def test_links_between_documents_lead_somewhere():
+    for path in DOCUMENTS:
+        for link in re.findall(r"\]\((?!https?:)([^)#]+)", path.read_text()):
+            assert (path.parent / link).exists(), f"{path.name}: {link}"

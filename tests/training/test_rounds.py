@@ -1,0 +1,242 @@
+"""Runs as a whole: the firewall, resuming after a kill, numbers that go wrong, what is recorded."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import shift
+import torch
+
+import calida
+from calida.objective import TargetEntropy, Weighted
+
+SMALL = {"batch_size": 40, "pretrain_epochs": 2, "rounds": 3, "passes": 1, "gvr_groups": 4, "device": "cpu"}
+
+
+def run(recipe="brer-inf-gvr", **options):
+    source, target, _ = shift.make(rows=200)
+    return calida.adapt(source, target, recipe, **{**SMALL, **options})
+
+
+def weights(adapted):
+    return adapted.classifier.state_dict()
+
+
+def assert_same(a, b):
+    assert all(torch.equal(value, weights(b)[key]) for key, value in weights(a).items())
+
+
+def without_times(history):
+    return [{key: value for key, value in record.items() if key != "seconds"} for record in history]
+
+
+def test_garbage_target_labels_change_no_weight():
+    _, _, truth = shift.make(rows=200)
+    blind = run()
+    for labels in (truth, torch.zeros(200, dtype=torch.long), 3 - truth):
+        told = run(oracle_labels=labels)
+        assert_same(blind, told)
+        assert "oracle" in told.history[-1]
+        columns = [{key: value for key, value in record.items() if key != "oracle"} for record in told.history]
+        assert without_times(columns) == without_times(blind.history)
+    assert "oracle" not in blind.history[-1]
+
+
+def test_the_same_seed_is_the_same_run_and_another_is_not():
+    state = torch.get_rng_state()
+    first, again, other = run(seed=1), run(seed=1), run(seed=2)
+    assert_same(first, again)
+    assert without_times(first.history) == without_times(again.history)
+    assert not torch.equal(*(weights(adapted)["head.mean.weight"] for adapted in (first, other)))
+    assert torch.equal(torch.get_rng_state(), state)
+
+
+def test_weight_zero_is_the_terms_absence_in_a_whole_run():
+    plain = run("rer-1", multiplier=0.0)
+    for settings in ({"order": None}, {"diversity": 0.0, "vat": 0.0}):
+        assert_same(plain, run("rer-1", multiplier=0.0, **settings))
+    assert_same(plain, run("rer-1", order=2.0, multiplier=0.0))
+    extra = {"mine": Weighted(TargetEntropy(0.5), 0.0)}
+    assert_same(run("rer-1"), run("rer-1", terms=extra))
+
+
+def test_a_term_of_ones_own_takes_part():
+    class Shrink:
+        domains = ("source",)
+
+        def __call__(self, step):
+            return step.features("source").square().mean()
+
+    plain, shrunk = run("rer-1", rounds=6), run("rer-1", rounds=6, terms={"shrink": Weighted(Shrink(), 10.0)})
+    (x, _), _, _ = shift.make(rows=200)
+    assert shrunk.predict(x).features.square().mean() < 0.75 * plain.predict(x).features.square().mean()
+    assert "shrink" in shrunk.history[-1]["terms"]
+
+
+PROGRAM = """
+import os, signal, sys
+import torch, shift, calida
+torch.set_num_threads(1)
+rounds = 0
+def observe(record):
+    global rounds
+    rounds += record["kind"] == "round"
+    if rounds == int(sys.argv[2]):
+        os.kill(os.getpid(), signal.SIGKILL)
+source, target, _ = shift.make(rows=200)
+calida.adapt(source, target, sys.argv[1], folder=sys.argv[3], observe=observe, resume=True,
+             batch_size=40, pretrain_epochs=2, rounds=3, passes=1, gvr_groups=4, device="cpu")
+"""
+
+
+@pytest.mark.parametrize("recipe", ["brer-inf-gvr", "dual"])
+def test_killed_after_any_round_and_resumed_is_uninterrupted_bit_for_bit(tmp_path, recipe):
+    """Each process is killed with SIGKILL after its first round; the last one finds nothing left to do."""
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parent.parent)}
+    for _ in range(5):  # two epochs of pre-training, three rounds
+        killed = subprocess.run(
+            [sys.executable, "-c", PROGRAM, recipe, "1", str(tmp_path)],
+            env=environment,
+            capture_output=True,
+            check=False,
+        )
+        assert killed.returncode == -signal.SIGKILL, killed.stderr.decode()
+    resumed, straight = run(recipe, folder=tmp_path, resume=True), run(recipe)
+    assert_same(resumed, straight)
+    assert without_times(resumed.history) == without_times(straight.history)
+
+
+def test_killed_while_writing_leaves_the_round_before(tmp_path, monkeypatch):
+    """The process dies between the tensors' file and the JSON that points to it."""
+    from calida.training import store
+
+    original, count = store.write_atomically, 0
+
+    def dying(path, content):
+        nonlocal count
+        count += path.suffix == ".json"
+        if count == 4:
+            raise KeyboardInterrupt
+        original(path, content)
+
+    monkeypatch.setattr(store, "write_atomically", dying)
+    with pytest.raises(KeyboardInterrupt):
+        run(folder=tmp_path)
+    monkeypatch.undo()
+    assert len(list(tmp_path.glob("*.safetensors"))) == 2
+    assert_same(run(folder=tmp_path, resume=True), run())
+    assert len(list(tmp_path.glob("*.safetensors"))) == 1
+
+
+def test_a_folder_is_not_overwritten_and_only_its_own_run_resumes(tmp_path):
+    run(folder=tmp_path)
+    before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+    with pytest.raises(calida.InputError, match="already holds a run"):
+        run(folder=tmp_path)
+    for options, word in (
+        ({"seed": 5}, "seed"),
+        ({"rounds": 4}, "recipe"),
+        ({"backbone": torch.nn.Linear(6, 3)}, "network"),
+    ):
+        with pytest.raises(calida.CheckpointError, match=f"belongs to another run: it differs in {word}"):
+            run(folder=tmp_path, resume=True, **options)
+    source, target, _ = shift.make(rows=200)
+    with pytest.raises(calida.CheckpointError, match="differs in target"):
+        calida.adapt(source, target + 1, "brer-inf-gvr", folder=tmp_path, resume=True, **SMALL)
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
+
+
+def test_a_damaged_checkpoint_is_refused(tmp_path):
+    run(folder=tmp_path)
+    path = tmp_path / "checkpoint.json"
+    whole = path.read_text()
+    path.write_text(whole[: len(whole) // 2])
+    with pytest.raises(calida.CheckpointError, match="truncated or not a calida file"):
+        run(folder=tmp_path, resume=True)
+    values = json.loads(whole)
+    del values["values"]["progress"]["multipliers"]
+    path.write_text(json.dumps(values))
+    with pytest.raises(calida.CheckpointError, match="lacks or garbles 'multipliers'"):
+        run(folder=tmp_path, resume=True)
+
+
+def test_a_loss_that_is_not_finite_stops_and_names_term_and_step(tmp_path):
+    class Breaks:
+        domains = ("target",)
+
+        def __call__(self, step):
+            here = step.seeds.path == ("adapt", 1, "step", 2)
+            return step.log_probs("target").mean() * (float("nan") if here else 1.0)
+
+        def __repr__(self):
+            return "Breaks"
+
+    good = run("rer-1", terms={"breaks": Weighted(Breaks(), 0.1)}, rounds=1)
+    with pytest.raises(calida.NonFiniteError) as caught:
+        run("rer-1", terms={"breaks": Weighted(Breaks(), 0.1)}, folder=tmp_path, rounds=3)
+    assert str(caught.value) == (
+        f"adapt round 1: the term 'breaks' is nan at step 2; the last good round is saved in {tmp_path}"
+    )
+    saved = calida.training.read_bundle(tmp_path, "checkpoint")
+    assert saved.values["progress"]["rounds_done"] == 1
+    assert saved.tensors.keys() >= {f"model/{key}" for key in weights(good)}
+    assert all(tensor.isfinite().all() for tensor in saved.tensors.values())
+
+
+def test_records_tell_what_a_round_did():
+    records = []
+    adapted = run("brer-inf-gvr", observe=records.append)
+    rounds = [record for record in records if record["kind"] == "round"]
+    assert rounds == adapted.history
+    assert [(record["phase"], record["round"]) for record in rounds] == [
+        ("pretrain", 0), ("pretrain", 1), ("adapt", 0), ("adapt", 1), ("adapt", 2),
+    ]  # fmt: skip
+    last = json.loads(json.dumps(rounds[-1], allow_nan=False))
+    assert last["terms"].keys() == {"likelihood", "pseudo_label", "gradient_variance", "gradient_variance_bounded"}
+    assert last["gradient_variance"].keys() == {"source", "target"}
+    assert all(value > 0 for value in last["gradient_variance"].values())
+    assert 0.3 < last["selected"]["share"] <= 0.6
+    assert sum(last["selected"]["class_shares"]) == pytest.approx(1)
+    assert last["target"]["entropy"] == pytest.approx(last["target"]["aleatoric"] + last["target"]["epistemic"])
+    assert "target" not in rounds[0]
+    assert "target" in rounds[1]  # source-only's outlook, before adaptation
+
+
+def test_the_diagnostic_does_not_disturb_training(monkeypatch):
+    """Gradient variance is logged every round; a run that does not look ends with the same weights."""
+    from calida.training import rounds
+
+    looking = run("rer-1")
+    monkeypatch.setattr(rounds._Round, "_gradient_variances", lambda self: {})
+    assert_same(looking, run("rer-1"))
+
+
+def test_nothing_selected_trains_on_source_alone():
+    adapted = run("rer-inf", portion=0.0)
+    assert adapted.history[-1]["selected"]["share"] == 0
+    assert adapted.history[-1]["terms"].keys() == {"likelihood"}
+
+
+@pytest.mark.parametrize(
+    "settings", [{"label_temperature": 0.25, "mrkld": 0.1}, {"selection": "global"}, {"portion": 0.01}]
+)
+def test_variants_of_self_training_run(settings):
+    adapted = run("rer-inf", **settings)
+    assert adapted.history[-1]["source"]["accuracy"] > 0.8
+
+
+def test_schedules_differ_in_steps_but_not_in_samples():
+    joint, alternate = run("rer-1", schedule="joint"), run("rer-1", schedule="alternate")
+    assert alternate.history[-1]["steps"] == 2 * joint.history[-1]["steps"]
+
+
+def test_progress_is_printed_a_line_a_round(capsys):
+    run("brer-inf", observe=calida.print_rounds)
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == 5
+    assert lines[-1].startswith("adapt 3/3  source accuracy")
+    assert "selected" in lines[-1]
