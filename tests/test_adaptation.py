@@ -99,7 +99,12 @@ def spoiled(x, value):
         ((X, Y + 0.5), TARGET, {}, "source labels must be whole numbers"),
         ((X, ["cat"] * 200), TARGET, {}, "source labels must be whole numbers"),
         ((X, Y * 0), TARGET, {}, "only one class"),
-        ((spoiled(X, float("nan")), Y), TARGET, {}, "source has NaN or infinite values in 1 of 200 samples, .* index 7"),
+        (
+            (spoiled(X, float("nan")), Y),
+            TARGET,
+            {},
+            "source has NaN or infinite values in 1 of 200 samples, .* index 7",
+        ),
         ((X, Y), spoiled(TARGET, float("inf")), {}, "target has NaN or infinite values in 1 of 200 samples"),
         ((X.double() * 1e300, Y), TARGET, {}, "source has NaN or infinite values"),
         ((X, Y), TARGET[:, :4], {}, r"source samples have shape \(6,\) but target samples have shape \(4,\)"),

@@ -13,7 +13,18 @@ import calida
 ROOT = Path(__file__).parent.parent
 PACKAGE = ROOT / "src" / "calida"
 # A module imports only from modules that stand above it (or beside it, in its own folder).
-FLOORS = ["errors", "seeds", "uncertainty", "data", "model", "selection", "objective", "training", "recipes", "adaptation"]
+FLOORS = [
+    "errors",
+    "seeds",
+    "uncertainty",
+    "data",
+    "model",
+    "selection",
+    "objective",
+    "training",
+    "recipes",
+    "adaptation",
+]
 FILES = sorted(PACKAGE.rglob("*.py"))
 
 

@@ -32,8 +32,8 @@ NAMES = [
 SMALL = {"batch_size": 40, "pretrain_epochs": 8, "gvr_groups": 4, "validation": 0.2, "device": "cpu"}
 
 
-def run(recipe, seed=0, **settings):
-    source, target, truth = shift.make(seed=seed)
+def run(recipe, seed=0, rows=400, **settings):
+    source, target, truth = shift.make(rows, seed=seed)
     return calida.adapt(source, target, recipe, seed=seed, oracle_labels=truth, **{**SMALL, **settings})
 
 
@@ -57,28 +57,32 @@ def test_every_recipe_beats_source_only_on_a_constructed_shift(name, source_only
     assert last["source"]["accuracy"] > 0.95
 
 
-@pytest.mark.parametrize("seed", [0, 1])
+@pytest.mark.parametrize("seed", [0, 1, 2])
 def test_dual_ascent_ends_on_its_budget(seed):
-    last = run("dual", seed, rounds=15, pretrain_epochs=20).history[-1]
+    """Enough samples that one batch is like another: the target's entropy is steered by what batches show of it."""
+    settings = {"rows": 1000, "batch_size": 100, "pretrain_epochs": 20}
+    last = run("dual", seed, rounds=15, **settings).history[-1]
     budget = last["multipliers"]["target_entropy"]["budget"]
     assert last["target"]["entropy"] == pytest.approx(budget, rel=0.1)
-    free = run("rer-1", seed, rounds=15, pretrain_epochs=20).history[-1]
-    assert free["target"]["entropy"] < 0.6 * budget  # what it would be without the brake
+    free = run("rer-1", seed, **settings).history[-1]
+    assert free["target"]["entropy"] < 0.75 * budget  # what it is without the brake
 
 
-def test_diversity_keeps_entropy_from_giving_everything_to_few_classes():
-    """Nothing but certainty asked for, one class is enough; with diversity each class keeps its quarter."""
-    _, target, _ = shift.make()
+def test_diversity_keeps_entropy_from_giving_everything_to_one_class():
+    """A model that leans to one class: certainty alone gives it everything, with diversity each keeps its share."""
+    target = torch.randn(400, 6, generator=torch.Generator().manual_seed(0))
     shares = {}
     for weight in (0.0, 2.0):
         terms = {"entropy": Weighted(TargetEntropy()), "diversity": Weighted(Diversity(), weight)}
         model = build_classifier(Network((6,), 4), Seeds(0))
+        with torch.no_grad():
+            model.head.mean.bias[0] += 2
         batch = TargetBatch(target, torch.zeros(400, 4), torch.zeros(400))
         steps = (Step(model, {"target": batch}, Seeds(0).at(index)) for index in range(80))
         train(model, torch.optim.Adam(model.parameters(), 3e-3), Objective(terms), steps, {})
         shares[weight] = predict(model, target).labels.bincount(minlength=4) / 400
-    assert shares[0.0].min() < 0.05
-    assert shares[2.0].min() > 0.15
+    assert shares[0.0].max() > 0.95
+    assert shares[2.0].max() < 0.35
 
 
 def test_vat_flattens_predictions_around_the_samples():

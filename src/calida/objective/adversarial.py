@@ -49,5 +49,6 @@ class VirtualAdversarial:
 
 
 def _unit(direction: Tensor) -> Tensor:
-    norm = torch.linalg.vector_norm(direction.flatten(1), dim=1).clamp(min=torch.finfo(direction.dtype).tiny)
-    return direction / norm.view([-1] + [1] * (direction.ndim - 1))
+    """Each sample's direction at length 1."""
+    norm = torch.linalg.vector_norm(direction, dim=tuple(range(1, direction.ndim)), keepdim=True)
+    return torch.div(direction, norm.clamp(min=torch.finfo(direction.dtype).tiny))
