@@ -71,7 +71,6 @@ def run_rounds(run: Run, model: Classifier, resume: bool = False) -> list[Record
         checkpoint = read_checkpoint(run.folder, run.identity or {})
         checkpoint.restore_model(model)
         progress = checkpoint.progress
-    outlook: Outlook | None = None
     while progress.phase < len(run.phases):
         phase = run.phases[progress.phase]
         regularised = phase.objective.gradient_variance is not None
@@ -82,6 +81,8 @@ def run_rounds(run: Run, model: Classifier, resume: bool = False) -> list[Record
             checkpoint = None
         else:
             progress.multipliers = phase.objective.multipliers()
+        # Looked at anew in each phase: another memory layout rounds otherwise, and a resumed run starts here too.
+        outlook: Outlook | None = None
         while progress.rounds_done < phase.rounds:
             if outlook is None and phase.uses_target:
                 outlook = run.look(model)
