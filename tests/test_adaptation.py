@@ -7,6 +7,7 @@ import torch
 from torch import nn
 
 import calida
+from calida.objective import TargetEntropy
 from calida.uncertainty import renyi_entropy
 
 SMALL = {"batch_size": 40, "pretrain_epochs": 2, "rounds": 2, "passes": 1, "device": "cpu"}
@@ -122,7 +123,20 @@ def spoiled(x, value):
         ((X, Y), TARGET, {"oracle_labels": Y[:5]}, "oracle has 200 samples but labels of shape"),
         ((X, Y), TARGET, {"backbone": "resnet"}, "unknown backbone 'resnet'"),
         ((X, Y), TARGET, {"backbone": "dtn"}, "reads images"),
-        (((X * 255).abs().byte(), Y), TARGET * 255, {}, "one domain is uint8 .* but target is float with values up to"),
+        (((X * 255).abs().byte(), Y), TARGET * 255, {}, "source is uint8 .* but target is float with values from"),
+        ((X, Y), TARGET.abs().byte(), {}, "target is uint8 .* but source is float with values from -"),
+        ((X, Y), TARGET, {"seed": 0.5}, "seed must be a whole number, not 0.5"),
+        ((X, Y), TARGET, {"num_classes": "4"}, "num_classes must be a whole number, not '4'"),
+        ((X, Y), TARGET, {"device": "gpu"}, "unknown device 'gpu'"),
+        ((X, Y), TARGET, {"device": "meta"}, "the device meta cannot be used here"),
+        ((X, Y), TARGET, {"backbone": nn.Linear(5, 3)}, r"the backbone cannot read samples of shape \(6,\)"),
+        ((X, Y), TARGET, {"backbone": None}, "backbone is a name or an nn.Module, not None"),
+        ((X, Y), TARGET, {"recipe": "rer-1-gvr", "gvr_part": "tail", "gvr_groups": 4}, "no parameter matches"),
+        ((X, Y), TARGET, {"recipe": None}, "unknown recipe 'None'"),
+        ((X, Y), TARGET, {"terms": {"likelihood": calida.Weighted(TargetEntropy())}}, "a term 'likelihood' of its own"),
+        ((X, Y), TARGET, {"rounds": 0, "terms": {"a": calida.Weighted(TargetEntropy())}}, "no rounds of adaptation"),
+        ((X[:40], torch.arange(40)), TARGET, {"batch_size": 4}, "no class has two samples"),
+        ((X, Y.float().masked_fill(Y == 0, float("nan"))), TARGET, {}, "source labels must be whole numbers"),
     ],
 )
 def test_bad_input_gets_one_clear_sentence(source, target, options, sentence, tmp_path):
@@ -138,11 +152,76 @@ def test_bad_input_gets_one_clear_sentence(source, target, options, sentence, tm
         (TARGET[:, :3], {}, r"samples have shape \(3,\); this classifier reads \(6,\)"),
         (spoiled(TARGET, float("nan")), {}, "the input has NaN"),
         (TARGET, {"num_samples": 0}, "num_samples must be at least 1"),
+        (TARGET, {"num_samples": 2.5}, "num_samples must be a whole number"),
+        (TARGET, {"batch_size": 0}, "batch_size must be at least 1"),
+        (TARGET.abs().byte(), {}, "the input is uint8 .* but the source that this classifier was trained on is float"),
     ],
 )
 def test_bad_input_to_predict(adapted, x, options, sentence):
     with pytest.raises(calida.InputError, match=sentence):
         adapted.predict(x, **options)
+
+
+def test_numpy_numbers_are_numbers(tmp_path):
+    source, target, _ = shift.make(rows=200)
+    plain = calida.adapt(source, target, "rer-1", seed=3, **SMALL)
+    numpy = calida.adapt(source, target, "rer-1", seed=np.int64(3), num_classes=np.int32(4), **SMALL)
+    assert torch.equal(plain.predict(target).log_probs, numpy.predict(target).log_probs)
+    numpy.save(tmp_path)
+
+
+def test_arrays_of_every_make_are_read(adapted):
+    _, target, _ = shift.make(rows=200)
+    array = target.numpy()
+    frozen = array.copy()
+    frozen.setflags(write=False)
+    expected = adapted.predict(target).log_probs
+    for same in (
+        array[::-1].copy()[::-1],
+        array.astype(">f4"),
+        frozen,
+        target.to_sparse(),
+        target.clone().requires_grad_(),
+    ):
+        torch.testing.assert_close(adapted.predict(same).log_probs, expected)
+
+
+def test_images_trained_as_bytes_are_not_read_as_large_floats():
+    x = torch.randint(0, 256, (40, 8, 8), dtype=torch.uint8, generator=torch.Generator().manual_seed(0))
+    made = calida.adapt((x, torch.arange(40) % 2), x, "source", **IMAGES)
+    torch.testing.assert_close(made.predict(x).log_probs, made.predict(x.float() / 255).log_probs)
+    with pytest.raises(calida.InputError, match="but the input is float with values from 0 to 255"):
+        made.predict(x.float())
+
+
+def test_monte_carlo_dropout_draws_more_than_once(adapted):
+    source, target, _ = shift.make(rows=200)
+    point = calida.adapt(source, target, "source", **SMALL)
+    assert (point.predict(target, monte_carlo_dropout=True).epistemic > 1e-6).float().mean() > 0.9
+
+
+def test_folders_are_checked_before_training(tmp_path):
+    source, target, _ = shift.make(rows=200)
+    with pytest.raises(calida.InputError, match="resume=True needs the folder"):
+        calida.adapt(source, target, resume=True, **SMALL)
+    (tmp_path / "file").touch()
+    with pytest.raises(calida.InputError, match="cannot be used: File exists"):
+        calida.adapt(source, target, folder=tmp_path / "file", **SMALL)
+
+
+@pytest.mark.parametrize(
+    "own",
+    [
+        nn.Linear(6, 8).double(),
+        nn.Sequential(nn.Linear(6, 8), nn.BatchNorm1d(8, track_running_stats=False)),
+        nn.Identity(),
+    ],
+    ids=["float64", "no running statistics", "no parameters"],
+)
+def test_unusual_backbones_work(own):
+    source, target, _ = shift.make(rows=200)
+    made = calida.adapt(source, target, "rer-1-gvr", backbone=own, gvr_groups=4, **SMALL)
+    assert made.predict(target).log_probs.isfinite().all()
 
 
 def test_a_foreign_folder_is_not_a_model(tmp_path):

@@ -35,8 +35,11 @@ def floor(path):
 
 def imports(path):
     for node in ast.walk(ast.parse(path.read_text())):
-        if isinstance(node, ast.ImportFrom) and node.module and node.module.split(".")[0] == "calida":
-            yield node.module.split(".")[1] if "." in node.module else "__init__"
+        modules = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+        modules += [node.module] if isinstance(node, ast.ImportFrom) and node.module else []
+        for module in modules:
+            if module.split(".")[0] == "calida":
+                yield module.split(".")[1] if "." in module else "__init__"
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(PACKAGE)))
@@ -72,7 +75,10 @@ def blocks(path, language):
 DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 
 
-@pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.name)
+WITH_CODE = [path for path in DOCUMENTS if blocks(path, "python")]
+
+
+@pytest.mark.parametrize("path", WITH_CODE, ids=lambda path: path.name)
 def test_python_blocks_run(path, tmp_path):
     code = "\n".join(blocks(path, "python"))
     done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=False)

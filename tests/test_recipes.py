@@ -110,6 +110,10 @@ def test_names_say_order_network_and_gradient_variance():
     assert get_recipe("rer-inf").order == math.inf
     assert get_recipe("rer-1").gaussian is False
     assert get_recipe("brer-1").num_samples == 10
+    assert get_recipe("rer-1.0000001").name == "rer-1.0000001"
+    for rounds in (2, 5, 10):
+        temperature = phases(get_recipe("annealed").with_settings(rounds=rounds))[1].teaching.temperature
+        assert [temperature(0, rounds), temperature(rounds - 1, rounds)] == [1.0, 0.0]
 
 
 @pytest.mark.parametrize(
@@ -126,9 +130,7 @@ def test_recipes_survive_json(recipe):
 
 
 def test_settings_take_what_config_files_can_say():
-    recipe = get_recipe("rer-inf").with_settings(
-        order="inf", portion=[0.2, 0.1, 0.9], source_portion=0.5, rounds=3.0, entropy_budget="source"
-    )
+    recipe = get_recipe("rer-inf").with_settings(order="inf", portion=[0.2, 0.1, 0.9], source_portion=0.5, rounds=3.0)
     assert recipe.order == math.inf
     assert recipe.portion == Ramp(0.2, 0.1, 0.9)
     assert recipe.source_portion == Ramp(0.5)
@@ -156,6 +158,16 @@ def test_settings_take_what_config_files_can_say():
         ({"entropy_budget": -1}, "entropy_budget must be positive"),
         ({"gvr_weight": 1, "gvr_groups": 60}, "gvr_groups must be between 2 and half the batch size"),
         ({"mmd": 1.0}, "needs schedule='joint'"),
+        ({"multiplier": -1}, "multiplier must be a number from 0 up"),
+        ({"diversity": "inf"}, "diversity must be a number from 0 up"),
+        ({"weight_decay": -1}, "weight_decay must be a number from 0 up"),
+        ({"final_rate": 3}, "final_rate is a share between 0 and 1"),
+        ({"gvr_part": "("}, "gvr_part is not a regular expression"),
+        ({"label_temperature": -1}, "label_temperature must stay within 0 and inf"),
+        ({"portion": ["a"]}, r"portion cannot be \['a'\]"),
+        ({"portion": []}, r"portion cannot be \[\]"),
+        ({"entropy_budget": "source"}, "entropy_budget bounds an entropy"),
+        ({"selection": "none", "mrkld": 0.1}, "mrkld holds pseudo-labels back"),
     ],
 )
 def test_a_setting_that_cannot_be_is_named(settings, sentence):

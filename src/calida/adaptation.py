@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import operator
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -13,10 +14,10 @@ import torch
 from numpy.typing import ArrayLike
 from torch import Tensor, nn
 
-from calida.data import Labelled, as_inputs, as_labels, check_same_kind, split_validation
+from calida.data import Labelled, Scale, as_inputs, as_labels, check_scale, check_shape, split_validation
 from calida.errors import CheckpointError, InputError
 from calida.model import CUSTOM, Classifier, Network, Prediction, build_classifier, predict
-from calida.objective import Weighted
+from calida.objective import Weighted, parameter_positions
 from calida.recipes import Recipe, get_recipe, phases
 from calida.seeds import Seeds
 from calida.training import (
@@ -33,6 +34,7 @@ from calida.training import (
 
 Array = ArrayLike | Tensor
 _NAME = "model"
+_DROPOUT_SAMPLES = 20
 
 
 @dataclass(frozen=True)
@@ -58,10 +60,11 @@ class Adapted:
             raise InputError(
                 f"samples have shape {tuple(inputs.shape[1:])}; this classifier reads {self.network.input_shape}"
             )
-        samples = self.recipe.num_samples if num_samples is None else num_samples
-        if samples < 1:
-            raise InputError(f"num_samples must be at least 1, not {samples}")
-        return predict(self.classifier, inputs, samples, Seeds(self.seed), batch_size, monte_carlo_dropout)
+        check_scale("the source that this classifier was trained on", self.network.scale, "the input", Scale.of(inputs))
+        if num_samples is None:
+            num_samples = max(self.recipe.num_samples, _DROPOUT_SAMPLES if monte_carlo_dropout else 1)
+        samples, rows = whole(num_samples, "num_samples", 1), whole(batch_size, "batch_size", 1)
+        return predict(self.classifier, inputs, samples, Seeds(self.seed), rows, monte_carlo_dropout)
 
     def save(self, folder: str | os.PathLike[str]) -> Path:
         """Write the classifier (safetensors and JSON, atomically); `calida.load` reads it back."""
@@ -85,7 +88,7 @@ def load(
         network = Network.from_json(bundle.values["network"])
         recipe = Recipe.from_json(bundle.values["recipe"])
         seed, history = int(bundle.values["seed"]), list(bundle.values["history"])
-    except (KeyError, TypeError, ValueError) as error:
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise CheckpointError(f"the model in {folder} lacks or garbles {error}") from None
     classifier = build_classifier(network, Seeds(seed), backbone)
     load_weights(classifier, bundle.tensors, Path(folder))
@@ -118,8 +121,11 @@ def adapt(
     `resume=True` goes on from. `oracle_labels` are the target's true labels, if known: they only add "oracle"
     figures to the history and never reach training.
     """
+    seed, num_classes = whole(seed, "seed"), None if num_classes is None else whole(num_classes, "num_classes", 2)
+    if resume and folder is None:
+        raise InputError("resume=True needs the folder of the run")
     x, y, target_x, classes = _check_domains(source, target, num_classes)
-    chosen = get_recipe(recipe) if isinstance(recipe, str) else recipe
+    chosen = recipe if isinstance(recipe, Recipe) else get_recipe(recipe)
     chosen = chosen.with_settings(**settings)
     seeds = Seeds(seed)
     kept, held = split_validation(y, validation, seeds)
@@ -130,19 +136,23 @@ def adapt(
                 f"{name} has {count} samples, fewer than one batch of {chosen.batch_size}; "
                 "set batch_size to a smaller number"
             )
-    own = backbone if isinstance(backbone, nn.Module) else None
-    known = CUSTOM if isinstance(backbone, nn.Module) else backbone
-    network = Network(tuple(x.shape[1:]), classes, known, chosen.gaussian, head)
+    if not isinstance(backbone, str | nn.Module):
+        raise InputError(f"backbone is a name or an nn.Module, not {backbone!r}")
+    own, known = (backbone, CUSTOM) if isinstance(backbone, nn.Module) else (None, backbone)
+    network = Network(tuple(x.shape[1:]), classes, known, chosen.gaussian, head, Scale.of(x))
     classifier = build_classifier(network, seeds, own)
     classifier.standardize.fit(domains.source.x)  # type: ignore[operator]
     classifier.to(choose_device(device))
+    if chosen.gvr_weight:
+        parameter_positions(classifier, chosen.gvr_part)  # a part that matches nothing is to be known now
     run = Run(
         phases(chosen, terms),
         domains,
         seeds,
         chosen.num_samples,
-        None if folder is None else Path(folder),
-        _identity(chosen, seed, network, x, y, target_x, terms or {}),
+        4 * chosen.batch_size,  # without gradients a batch takes far less memory than in training
+        None if folder is None else _usable(Path(folder)),
+        _identity(chosen, seed, network, domains, terms or {}),
         observe or (lambda record: None),
         _oracle(oracle_labels, len(target_x), classes),
     )
@@ -153,9 +163,36 @@ def adapt(
 
 def choose_device(device: torch.device | str | None) -> torch.device:
     """The given device, or the GPU where there is one."""
-    if device is not None:
-        return torch.device(device)
-    return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    if device is None:
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    try:
+        chosen = torch.device(device)
+    except (RuntimeError, TypeError) as error:
+        raise InputError(f"unknown device {device!r}: {str(error).splitlines()[0]}") from None
+    # Dropout masks must follow the run's seeds, which is arranged for these two.
+    if chosen.type not in ("cpu", "cuda") or (chosen.type == "cuda" and not torch.cuda.is_available()):
+        raise InputError(f"the device {chosen} cannot be used here; cpu always can, cuda where torch sees a GPU")
+    return chosen
+
+
+def whole(value: Any, name: str, least: int | None = None) -> int:
+    """A whole number of any kind, NumPy's included, as Python's own."""
+    try:
+        number = operator.index(value)
+    except TypeError:
+        raise InputError(f"{name} must be a whole number, not {value!r}") from None
+    if least is not None and number < least:
+        raise InputError(f"{name} must be at least {least}, not {number}")
+    return number
+
+
+def _usable(folder: Path) -> Path:
+    """The folder for checkpoints, made before any training is spent."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(f"the folder {folder} cannot be used: {error.strerror}") from None
+    return folder
 
 
 def _check_domains(
@@ -166,7 +203,8 @@ def _check_domains(
     if isinstance(target, tuple):
         raise InputError("target is an array of samples without labels, not a tuple; give labels as oracle_labels")
     x, target_x = as_inputs(source[0], "source"), as_inputs(target, "target")
-    check_same_kind(x, target_x)
+    check_shape(x, target_x)
+    check_scale("source", Scale.of(x), "target", Scale.of(target_x))
     y, classes = as_labels(source[1], len(x), num_classes, "source")
     return x, y, target_x, classes
 
@@ -180,24 +218,29 @@ def _oracle(labels: Array | None, count: int, classes: int) -> Callable[[Any], M
 
 
 def _identity(
-    recipe: Recipe,
-    seed: int,
-    network: Network,
-    x: Tensor,
-    y: Tensor,
-    target: Tensor,
-    terms: Mapping[str, Weighted],
+    recipe: Recipe, seed: int, network: Network, domains: Domains, terms: Mapping[str, Weighted]
 ) -> dict[str, Any]:
     """What makes two runs the same run, as JSON has it."""
     return {
         "recipe": recipe.to_json(),
         "seed": seed,
-        "network": {**network.to_json(), "input_shape": list(network.input_shape)},
-        "source": _digest(x) + _digest(y),
-        "target": _digest(target),
-        "terms": {name: repr(weighted) for name, weighted in terms.items()},
+        "network": network.to_json(),
+        "source": _digest(*domains.source, *domains.validation),
+        "target": _digest(domains.target),
+        "terms": {name: [_term_identity(term), repr(weight)] for name, (term, weight) in terms.items()},
     }
 
 
-def _digest(tensor: Tensor) -> str:
-    return hashlib.blake2b(tensor.cpu().contiguous().numpy().data, digest_size=8).hexdigest()
+def _term_identity(term: Any) -> str:
+    """A term's own description, or its class and attributes: the default one names a place in memory."""
+    described = repr(term)
+    if hex(id(term))[2:] not in described:
+        return described
+    return f"{getattr(term, '__qualname__', type(term).__qualname__)} {getattr(term, '__dict__', {})}"
+
+
+def _digest(*tensors: Tensor) -> str:
+    digest = hashlib.blake2b(digest_size=8)
+    for tensor in tensors:
+        digest.update(tensor.cpu().contiguous().numpy().data)
+    return digest.hexdigest()

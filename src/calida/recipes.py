@@ -94,6 +94,11 @@ class Recipe:
         recipe.check()
         return recipe
 
+    @property
+    def taught(self) -> bool:
+        """Whether adaptation learns from pseudo-labels."""
+        return self.order == math.inf and self.selection != "none"
+
     def check(self) -> None:
         """Refuse values that no run could use."""
         for key, least in {
@@ -123,12 +128,25 @@ class Recipe:
             raise InputError(
                 f"gvr_groups must be between 2 and half the batch size ({self.batch_size // 2}), not {self.gvr_groups}"
             )
+        for key in ("weight_decay", "multiplier", "diversity", "mrkld", "mmd", "vat", "gvr_weight", "dual_damping"):
+            if not 0 <= getattr(self, key) < math.inf:
+                raise InputError(f"{key} must be a number from 0 up, not {getattr(self, key)}")
+        if not 0 <= self.final_rate <= 1:
+            raise InputError(f"final_rate is a share between 0 and 1, not {self.final_rate}")
+        if self.entropy_budget is not None and (self.order is None or self.taught):
+            raise InputError("entropy_budget bounds an entropy: it needs an order, and selection='none' at order inf")
+        if self.mrkld and not self.taught:
+            raise InputError("mrkld holds pseudo-labels back: it needs order inf and a selection")
+        try:
+            re.compile(self.gvr_part)
+        except re.error as error:
+            raise InputError(f"gvr_part is not a regular expression: {error}") from None
         if self.mmd and self.schedule != "joint":
             raise InputError("mmd compares both domains in one step: it needs schedule='joint'")
-        for key in ("portion", "source_portion"):
+        for key, highest in {"portion": 1.0, "source_portion": 1.0, "label_temperature": math.inf}.items():
             ramp = getattr(self, key)
-            if not all(0 <= ramp(index) <= 1 for index in (0, max(self.rounds - 1, 0))):
-                raise InputError(f"{key} must stay within 0 and 1, not {to_plain(ramp)}")
+            if not all(0 <= ramp(index, self.rounds) <= highest for index in (0, max(self.rounds - 1, 0))):
+                raise InputError(f"{key} must stay within 0 and {highest:g}, not {to_plain(ramp)}")
 
     def to_json(self) -> dict[str, Any]:
         """Plain values, infinity as "inf"; `Recipe.from_json` reads them back."""
@@ -161,12 +179,13 @@ def _fit(key: str, value: Any, kind: Any) -> Any:
             return value
         try:
             if one is Ramp:
-                return Ramp(*value) if isinstance(value, list | tuple) else Ramp(float(value))
+                parts = value if isinstance(value, list | tuple) else [value]
+                return Ramp(float(parts[0]), *(None if part is None else float(part) for part in parts[1:]))
             if one is float and not isinstance(value, bool) and not math.isnan(float(value)):
                 return float(value)
             if one is int and not isinstance(value, bool) and float(value) == int(value):
                 return int(value)
-        except (TypeError, ValueError, OverflowError):
+        except (TypeError, ValueError, OverflowError, IndexError):
             continue
         if one in (bool, str) and isinstance(value, one):
             return value
@@ -187,38 +206,49 @@ def phases(recipe: Recipe, extra_terms: Mapping[str, Weighted] | None = None) ->
         learning_rate=recipe.pretrain_learning_rate,
         **shared,
     )
+    extra = dict(extra_terms or {})
     if recipe.rounds == 0:
+        if extra:
+            raise InputError(f"the recipe {recipe.name} has no rounds of adaptation for the terms {', '.join(extra)}")
         return [pretraining]
-    taught = recipe.order == math.inf and recipe.selection != "none"
+    terms = _adaptation_terms(recipe)
+    if taken := terms.keys() & extra.keys():
+        raise InputError(f"the recipe has a term {min(taken)!r} of its own; choose another name")
+    objective = Objective({**terms, **extra}, _gradient_variance(recipe))
+    on_all_target = any(
+        "target" in term.domains
+        for name, (term, weight) in objective.terms.items()
+        if weight != 0 and name not in ("pseudo_label", "mrkld")
+    )
     adaptation = Phase(
         name="adapt",
-        objective=Objective({**_adaptation_terms(recipe, taught), **(extra_terms or {})}, _gradient_variance(recipe)),
+        objective=objective,
         rounds=recipe.rounds,
         passes=recipe.passes,
         learning_rate=recipe.learning_rate,
         final_rate=recipe.final_rate,
         schedule=recipe.schedule,
         source_portion=recipe.source_portion,
-        teaching=_teaching(recipe) if taught else None,
-        selected_only=taught and not (recipe.diversity or recipe.vat or recipe.mmd or extra_terms),
+        teaching=_teaching(recipe) if recipe.taught else None,
+        selected_only=recipe.taught and not on_all_target,
         **shared,
     )
     return [pretraining, adaptation]
 
 
-def _adaptation_terms(recipe: Recipe, taught: bool) -> dict[str, Weighted]:
+def _adaptation_terms(recipe: Recipe) -> dict[str, Weighted]:
     terms = {"likelihood": Weighted(PredictiveLikelihood())}
     if recipe.order is not None:
         weight: float | DualAscent = recipe.multiplier
         if recipe.entropy_budget is not None:
             weight = DualAscent(recipe.entropy_budget, recipe.dual_rate, recipe.dual_damping, recipe.dual_maximum)
-        if taught:
+        if recipe.taught:
             terms["pseudo_label"] = Weighted(PseudoLabelLikelihood(), weight)
         else:
             terms["target_entropy"] = Weighted(TargetEntropy(recipe.order), weight)
     return terms | {
         "diversity": Weighted(Diversity(), recipe.diversity),
-        "mrkld": Weighted(UniformDivergence(), recipe.mrkld if taught else 0.0),
+        "mrkld": Weighted(UniformDivergence(), recipe.mrkld),
         "vat": Weighted(VirtualAdversarial(recipe.vat_radius), recipe.vat),
         "mmd": Weighted(MeanDiscrepancy(), recipe.mmd),
     }
@@ -259,10 +289,10 @@ def _paper_recipe(bayesian: bool, order: float, gvr: bool) -> Recipe:
     if bayesian:
         recipe = _bayesian(recipe)
     if gvr:
-        recipe = replace(recipe, gvr_weight=1.0)
-    kind = "self-training with class-balanced pseudo-labels" if order == math.inf else f"entropy of order {order:g}"
+        recipe = replace(recipe, gvr_weight=0.1)  # the paper's weight 1 on the sum over ten groups
+    kind = "self-training with class-balanced pseudo-labels" if order == math.inf else f"entropy of order {order:.12g}"
     parts = ["Bayesian network" if bayesian else "point network", kind, *["gradient variance"] * gvr]
-    name = f"{'b' * bayesian}rer-{order:g}{'-gvr' * gvr}"
+    name = f"{'b' * bayesian}rer-{order:.12g}{'-gvr' * gvr}"
     return replace(recipe, name=name, summary=", ".join(parts))
 
 
@@ -270,7 +300,7 @@ _ANNEALED = replace(
     _entropy_recipe(math.inf),
     name="annealed",
     summary="deterministic-annealing EM: soft labels p^(1/T), T from 1 to 0, the path from order 1 to order inf",
-    label_temperature=Ramp(1.0, -1 / 9, 0.0),
+    label_temperature=Ramp(1.0, None, 0.0),
     normalise_labels=False,
 )
 _DUAL = replace(
@@ -304,6 +334,7 @@ _PATTERN = re.compile(r"(?P<bayesian>b?)rer-(?P<order>\d+(\.\d+)?|inf)(?P<gvr>-g
 
 def get_recipe(name: str) -> Recipe:
     """A recipe by name: one of `RECIPES`, or any order as rer-2, brer-0.5, rer-3-gvr, ..."""
+    name = str(name)
     if name in RECIPES:
         return RECIPES[name]
     match = _PATTERN.fullmatch(name)

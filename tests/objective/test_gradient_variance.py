@@ -118,6 +118,35 @@ def test_objective_adds_the_terms_that_the_variance_does_not_carry(make_step):
         torch.testing.assert_close(parameter.grad, carried + plain, rtol=1e-9, atol=1e-12)
 
 
+class Shared(torch.nn.Module):
+    """weight = base + delta: both parameters get the very same gradient tensor; `unused` gets none."""
+
+    def __init__(self):
+        super().__init__()
+        self.base, self.delta = (torch.nn.Parameter(0.3 * torch.randn(64, 8)) for _ in range(2))
+        self.unused = torch.nn.Parameter(torch.ones(3))
+        self.register_buffer("mask", torch.full((8,), -torch.inf))
+
+    def forward(self, x):
+        return torch.tanh(x.flatten(1) @ (self.base + self.delta))
+
+
+def test_shared_gradients_unused_parameters_and_infinite_buffers(make_step):
+    step = make_step()
+    step.model.backbone = Shared().double()
+    regulariser = GradientVariance(weight=50.0, groups=4, inner_step=0.3, bound="none")
+    _, variance, _, expected = brute_force(step, TargetEntropy(1.0), regulariser)
+    objective = objective_of(TargetEntropy(1.0))
+    done = regulariser.backward(step, lambda group: objective.loss(group, {"target": 0.7}))
+    torch.testing.assert_close(done.variance, variance.detach(), rtol=1e-10, atol=0)
+    for (name, parameter), gradient in zip(step.model.named_parameters(), expected, strict=True):
+        if name == "backbone.unused":
+            assert parameter.grad is None
+        else:
+            torch.testing.assert_close(parameter.grad, gradient, rtol=1e-9, atol=1e-13)
+    assert (step.model.backbone.mask == -torch.inf).all()
+
+
 def make_step_like(step):
     return type(step)(step.model, step.batches, step.seeds, step.num_samples)
 

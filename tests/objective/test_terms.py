@@ -8,10 +8,13 @@ import torch
 from torch import nn
 
 from calida.data import SourceBatch, TargetBatch
+from calida.errors import InputError
 from calida.model import Classifier, build_head
 from calida.objective import (
     Diversity,
+    DualAscent,
     ExpectedLikelihood,
+    GradientVariance,
     MeanDiscrepancy,
     Objective,
     PredictiveLikelihood,
@@ -217,6 +220,15 @@ def test_the_adversarial_direction_is_worse_than_random_ones(make_step):
     assert VirtualAdversarial(0.0)(step).item() == pytest.approx(0, abs=1e-12)
 
 
+@pytest.mark.parametrize("size", [1e-30, 1e-25, 1.0, 1e20])
+def test_the_adversarial_step_has_its_length_however_faint_the_gradient(size):
+    from calida.objective.adversarial import _unit
+
+    direction = size * torch.randn(5, 3, 4, 4, generator=torch.Generator().manual_seed(0))
+    torch.testing.assert_close(_unit(direction).flatten(1).norm(dim=1), torch.ones(5))
+    assert (_unit(torch.zeros(2, 3)) == 0).all()
+
+
 def test_vat_moves_no_statistics_of_its_own(make_step):
     step, plain = make_step(), make_step()
     VirtualAdversarial()(step)
@@ -256,6 +268,37 @@ def test_mmd_sees_a_shift_and_only_a_shift():
     assert values == sorted(values)
     assert values[0] > 0.01
     assert squared_mmd(torch.zeros(4, 2), torch.zeros(3, 2)) == pytest.approx(0, abs=1e-6)
+
+
+class Own:
+    domains = ("target",)
+
+    def __call__(self, step):
+        return step.log_probs("target").mean(0)
+
+
+@pytest.mark.parametrize(
+    ("weighted", "sentence"),
+    [
+        (Own(), "must be Weighted"),
+        (Weighted(lambda step: 0.0), "must be callable with domains"),
+        (Weighted(type("Typo", (Own,), {"domains": "target"})()), "must be callable with domains"),
+        (Weighted(type("Typo", (Own,), {"domains": ("targets",)})()), "must be callable with domains"),
+        (Weighted(Own(), float("inf")), "must be a finite number"),
+        (Weighted(Own(), DualAscent()), "dual ascent moves the weight of a target entropy"),
+    ],
+)
+def test_a_term_of_ones_own_that_could_not_run_is_named(weighted, sentence):
+    with pytest.raises(InputError, match=sentence):
+        Objective({"mine": weighted})
+
+
+def test_a_term_gives_a_scalar_and_its_domains_may_be_a_list(make_step):
+    with pytest.raises(InputError, match=r"the term 'mine' must give a scalar tensor, not a tensor of shape \(3,\)"):
+        Objective({"mine": Weighted(Own())}).backward(make_step(), {})
+    listed = type("Listed", (TargetEntropy,), {"domains": ["target"]})()
+    carried = Objective({"mine": Weighted(listed)}, GradientVariance(groups=3)).backward(make_step(), {})
+    assert "gradient_variance" in carried
 
 
 def test_each_domain_runs_once_for_all_terms(make_step):

@@ -29,6 +29,17 @@ def test_writing_again_replaces_and_leaves_nothing_behind(tmp_path, bundle):
     assert read_bundle(tmp_path, "model").values == bundle.values
 
 
+def test_only_files_of_its_own_are_removed(tmp_path, bundle):
+    foreign = tmp_path / "model-00001-of-00002.safetensors"
+    foreign.write_bytes(b"somebody's weights")
+    write_bundle(tmp_path, "model", Bundle({"a": torch.zeros(2)}, {}))
+    write_bundle(tmp_path, "model", bundle)
+    assert foreign.read_bytes() == b"somebody's weights"
+    plain = tmp_path / "plain"
+    plain.touch()
+    assert all(path.stat().st_mode == plain.stat().st_mode for path in tmp_path.iterdir())
+
+
 @pytest.mark.parametrize("call", range(1, 5))
 def test_a_failure_at_any_write_leaves_the_old_bundle_whole(tmp_path, bundle, monkeypatch, call):
     """The disk gives up at the n-th flush or rename; what was saved before can still be read."""

@@ -29,8 +29,9 @@ def as_inputs(x: ArrayLike | Tensor, name: str) -> Tensor:
     classifier reads it as 0..1), everything else becomes float32.
     """
     try:
-        tensor = x.detach() if isinstance(x, Tensor) else torch.as_tensor(np.asarray(x))
-    except (TypeError, ValueError) as error:
+        tensor = x.detach() if isinstance(x, Tensor) else _from_numpy(np.asarray(x))
+        tensor = tensor.to_dense() if tensor.is_sparse else tensor
+    except (TypeError, ValueError, RuntimeError) as error:
         raise InputError(f"{name} samples are not a numeric array: {error}") from None
     if tensor.ndim not in (2, 3, 4):
         raise InputError(
@@ -56,11 +57,18 @@ def as_inputs(x: ArrayLike | Tensor, name: str) -> Tensor:
     return tensor
 
 
+def _from_numpy(array: np.ndarray) -> Tensor:
+    """A tensor of any numeric array: views that run backwards, other byte orders and read-only memory are copied."""
+    array = np.ascontiguousarray(array, dtype=array.dtype.newbyteorder("="))
+    return torch.from_numpy(array if array.flags.writeable else array.copy())
+
+
 def as_labels(y: ArrayLike | Tensor, count: int, num_classes: int | None, name: str) -> tuple[Tensor, int]:
     """Check class indices 0..K-1 for `count` samples; K is `num_classes` or the largest label plus one."""
     try:
         values = np.asarray(y.detach().cpu() if isinstance(y, Tensor) else y)
-        labels = values.astype(np.int64)
+        with np.errstate(invalid="ignore"):  # NaN is told apart below
+            labels = values.astype(np.int64)
         whole = values.dtype.kind in "biuf" and bool(np.all(labels == values))
     except (TypeError, ValueError):
         whole = False
@@ -81,22 +89,38 @@ def as_labels(y: ArrayLike | Tensor, count: int, num_classes: int | None, name: 
     return torch.from_numpy(labels), classes
 
 
-def check_same_kind(source: Tensor, target: Tensor) -> None:
-    """Both domains must be of one shape and one scale before a network can read them."""
+class Scale(NamedTuple):
+    """What the numbers of a domain are: bytes, read as 0..1, or floats with a range."""
+
+    is_bytes: bool
+    low: float
+    high: float
+
+    @staticmethod
+    def of(x: Tensor) -> Scale:
+        return Scale(x.dtype == torch.uint8, float(x.min()), float(x.max()))
+
+
+def check_scale(first_name: str, first: Scale, second_name: str, second: Scale) -> None:
+    """Bytes beside floats are one scale only if the floats lie within 0..1."""
+    if first.is_bytes == second.is_bytes:
+        return
+    name, floats = (second_name, second) if first.is_bytes else (first_name, first)
+    if floats.low < 0 or floats.high > 1:
+        other = first_name if first.is_bytes else second_name
+        raise InputError(
+            f"{other} is uint8 (read as 0..1) but {name} is float with values from {floats.low:g} to {floats.high:g}; "
+            "give both in one scale"
+        )
+
+
+def check_shape(source: Tensor, target: Tensor) -> None:
+    """Both domains must be of one shape before a network can read them."""
     if source.shape[1:] != target.shape[1:]:
         raise InputError(
             f"source samples have shape {tuple(source.shape[1:])} but target samples have shape "
             f"{tuple(target.shape[1:])}; bring both to one shape"
         )
-    if source.dtype != target.dtype:
-        named = {"source": source, "target": target}
-        floating = next(name for name, x in named.items() if x.dtype != torch.uint8)
-        largest = float(named[floating].max())
-        if largest > 1:
-            raise InputError(
-                f"one domain is uint8 (read as 0..1) but {floating} is float with values up to {largest:g}; "
-                "give both in one scale"
-            )
 
 
 def split_validation(labels: Tensor, share: float, seeds: Seeds) -> tuple[Tensor, Tensor]:
@@ -109,6 +133,8 @@ def split_validation(labels: Tensor, share: float, seeds: Seeds) -> tuple[Tensor
         members = order[labels[order] == label]
         held.append(members[: min(max(1, round(share * len(members))), len(members) - 1)])
     validation = torch.cat(held).sort().values
+    if not len(validation):
+        raise InputError("no class has two samples, so none can be held out for validation")
     keep = torch.ones(len(labels), dtype=torch.bool)
     keep[validation] = False
     return keep.nonzero().flatten(), validation

@@ -3,7 +3,7 @@
 from calida.objective.adversarial import VirtualAdversarial
 from calida.objective.discrepancy import MeanDiscrepancy, squared_mmd
 from calida.objective.entropy import Diversity, TargetEntropy
-from calida.objective.gradient_variance import GradientVariance, StepLoss, VarianceStep
+from calida.objective.gradient_variance import GradientVariance, StepLoss, VarianceStep, parameter_positions
 from calida.objective.likelihood import (
     ExpectedLikelihood,
     PredictiveLikelihood,
@@ -34,5 +34,6 @@ __all__ = [
     "VarianceStep",
     "VirtualAdversarial",
     "Weighted",
+    "parameter_positions",
     "squared_mmd",
 ]

@@ -49,6 +49,11 @@ class VirtualAdversarial:
 
 
 def _unit(direction: Tensor) -> Tensor:
-    """Each sample's direction at length 1."""
-    norm = torch.linalg.vector_norm(direction, dim=tuple(range(1, direction.ndim)), keepdim=True)
-    return torch.div(direction, norm.clamp(min=torch.finfo(direction.dtype).tiny))
+    """Each sample's direction at length 1; a sample without a direction stays at 0.
+
+    Scaled by the largest entry first: the squares of a confident prediction's gradient underflow.
+    """
+    axes = tuple(range(1, direction.ndim))
+    tiny = torch.finfo(direction.dtype).tiny
+    scaled = direction / direction.abs().amax(axes, keepdim=True).clamp(min=tiny)
+    return torch.div(scaled, torch.linalg.vector_norm(scaled, dim=axes, keepdim=True).clamp(min=0.5))

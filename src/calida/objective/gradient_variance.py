@@ -78,7 +78,7 @@ class GradientVariance:
         """
         count = self._group_count(step)
         parameters = [p for p in step.model.parameters() if p.requires_grad]
-        counted = _positions(step.model, self.part)
+        counted = parameter_positions(step.model, self.part)
         first = _FirstPass(parameters)
         for group in step.groups(self.domain, count):
             # The last group's graph is kept and opens the second pass: one graph is alive there anyway.
@@ -106,8 +106,9 @@ class GradientVariance:
             for mean, product in zip(first.mean, products, strict=True):
                 if product is not None:
                     mean.add_(pull * product)
-        for parameter, gradient in zip(parameters, first.mean, strict=True):
-            parameter.grad = gradient if parameter.grad is None else parameter.grad + gradient
+        for parameter, gradient, reached in zip(parameters, first.mean, first.reached, strict=True):
+            if reached:  # others keep no gradient, so that the optimiser leaves them alone as in a plain step
+                parameter.grad = gradient if parameter.grad is None else parameter.grad + gradient
         return VarianceStep(first.terms, variance, bounded)
 
     def measure(self, step: Step, loss: Callable[[Step], StepLoss]) -> float:
@@ -115,7 +116,7 @@ class GradientVariance:
         first = _FirstPass([p for p in step.model.parameters() if p.requires_grad])
         for group in step.groups(self.domain, self._group_count(step)):
             first.add(group, loss)
-        return float(first.variance(_positions(step.model, self.part), self.inner_step))
+        return float(first.variance(parameter_positions(step.model, self.part), self.inner_step))
 
     def _group_count(self, step: Step) -> int:
         # BatchNorm in training mode needs two samples a group, so a short batch is cut into fewer groups.
@@ -145,21 +146,24 @@ class _FirstPass:
     def __init__(self, parameters: Sequence[Tensor]) -> None:
         self.parameters = parameters
         self.count = 0
+        self.reached = [False for _ in parameters]
         self.mean = [torch.zeros_like(p) for p in parameters]
         self.deviation = [torch.zeros((), dtype=p.dtype, device=p.device) for p in parameters]
         self.terms: dict[str, Tensor] = {}
         self.statistics: dict[str, Tensor] = {}
 
     def add(self, group: Step, loss: Callable[[Step], StepLoss], graph: bool = False) -> list[Tensor]:
-        """Take a group's gradients in. With `graph` give them back with their graph; without, they are used up."""
+        """Take a group's gradients in and give them back, with their graph if asked for."""
         with scratch_buffers(group.model) as moved:
             part = loss(group)
-            gradients = _gradients(part.total, self.parameters, graph)
+            found = torch.autograd.grad(part.total, self.parameters, create_graph=graph, allow_unused=True)
+        self.reached = [reached or g is not None for reached, g in zip(self.reached, found, strict=True)]
+        gradients = _zero_filled(found, self.parameters)
         self.count += 1
         self.terms = {name: self._running(self.terms.get(name), value) for name, value in part.terms.items()}
         self.statistics = {name: self._running(self.statistics.get(name), value) for name, value in moved.items()}
         for mean, deviation, gradient in zip(self.mean, self.deviation, gradients, strict=True):
-            delta = gradient.detach() - mean if graph else gradient.sub_(mean)
+            delta = gradient.detach() - mean
             mean.add_(delta, alpha=1 / self.count)
             deviation.add_(torch.vdot(delta.flatten(), delta.flatten()), alpha=1 - 1 / self.count)
         return gradients
@@ -168,7 +172,8 @@ class _FirstPass:
         """The mean with one more value in it; counters, which are whole numbers, are taken as they come."""
         if mean is None or not value.is_floating_point():
             return value
-        return mean + (value - mean) / self.count
+        # A buffer that did not move stays as it is, infinite entries (attention masks) included.
+        return torch.where(value == mean, mean, mean + (value - mean) / self.count)
 
     def move_statistics(self, model: nn.Module) -> None:
         for name, buffer in model.named_buffers():
@@ -188,7 +193,9 @@ def _group_gradients(
 ) -> list[Tensor]:
     """A group's gradients by the counted parameters, with their graph; the model's buffers stay as they are."""
     with scratch_buffers(group.model):
-        return _gradients(loss(group).total, [parameters[i] for i in counted], graph=True)
+        chosen = [parameters[i] for i in counted]
+        found = torch.autograd.grad(loss(group).total, chosen, create_graph=True, allow_unused=True)
+    return _zero_filled(found, chosen)
 
 
 def _add_hessian_product(gradients: list[Tensor], centre: list[Tensor], parameters: Sequence[Tensor]) -> None:
@@ -197,13 +204,12 @@ def _add_hessian_product(gradients: list[Tensor], centre: list[Tensor], paramete
     torch.autograd.backward([g for g, _ in reached], [v for _, v in reached], inputs=list(parameters))
 
 
-def _gradients(loss: Tensor, parameters: Sequence[Tensor], graph: bool = False) -> list[Tensor]:
-    """Gradients by the parameters, zero where the loss does not reach."""
-    gradients = torch.autograd.grad(loss, parameters, create_graph=graph, allow_unused=True)
+def _zero_filled(gradients: Sequence[Tensor | None], parameters: Sequence[Tensor]) -> list[Tensor]:
+    """Zeros where the loss does not reach."""
     return [torch.zeros_like(p) if g is None else g for p, g in zip(parameters, gradients, strict=True)]
 
 
-def _positions(model: nn.Module, part: str) -> list[int]:
+def parameter_positions(model: nn.Module, part: str) -> list[int]:
     """Places, among the trainable parameters, of those whose name the pattern finds."""
     names = [name for name, p in model.named_parameters() if p.requires_grad]
     found = [i for i, name in enumerate(names) if re.search(part, name)]

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
 from torch import Tensor
 
+from calida.errors import InputError
+from calida.objective.entropy import TargetEntropy
 from calida.objective.gradient_variance import GradientVariance, StepLoss, sum_of
 from calida.objective.multiplier import DualAscent, MultiplierState
 from calida.objective.step import Domain, Step
@@ -40,6 +43,10 @@ class Objective:
     terms: Mapping[str, Weighted]
     gradient_variance: GradientVariance | None = None
 
+    def __post_init__(self) -> None:
+        for name, weighted in self.terms.items():
+            _check_term(name, weighted)
+
     def multipliers(self) -> dict[str, MultiplierState]:
         """Fresh states for the weights that dual ascent moves."""
         return {name: MultiplierState() for name, (_, weight) in self.terms.items() if isinstance(weight, DualAscent)}
@@ -59,6 +66,9 @@ class Objective:
     def loss(self, step: Step, weights: Mapping[str, float]) -> StepLoss:
         """The weighted sum of the named terms, and each term by itself."""
         values = {name: self.terms[name].term(step) for name in weights}
+        for name, value in values.items():
+            if not isinstance(value, Tensor) or value.shape != ():
+                raise InputError(f"the term {name!r} must give a scalar tensor, not {_kind(value)}")
         total = sum_of(weight * values[name] for name, weight in weights.items())
         return StepLoss(total, {name: value.detach() for name, value in values.items()})
 
@@ -68,7 +78,7 @@ class Objective:
         values: dict[str, Tensor] = {}
         regulariser = self.gradient_variance
         if regulariser is not None and regulariser.weight != 0 and regulariser.domain in step.batches:
-            carried = {n: w for n, w in weights.items() if self.terms[n].term.domains == (regulariser.domain,)}
+            carried = {n: w for n, w in weights.items() if set(self.terms[n].term.domains) == {regulariser.domain}}
             weights = {name: weight for name, weight in weights.items() if name not in carried}
             if carried:
                 done = regulariser.backward(step, lambda group: self.loss(group, carried))
@@ -78,3 +88,29 @@ class Objective:
             loss.total.backward()
             values.update(loss.terms)
         return values
+
+
+def _check_term(name: str, weighted: object) -> None:
+    """A mistake in a term of one's own would otherwise show as a term that silently never runs."""
+    if not isinstance(weighted, tuple) or len(weighted) != 2:
+        raise InputError(f"the term {name!r} must be Weighted(term, weight), not {_kind(weighted)}")
+    term, weight = weighted
+    domains = getattr(term, "domains", None)
+    if (
+        not callable(term)
+        or not isinstance(domains, tuple | list)
+        or not domains
+        or set(domains) - {"source", "target"}
+    ):
+        raise InputError(
+            f"the term {name!r} must be callable with domains like ('target',) or ('source', 'target'), not {domains!r}"
+        )
+    if isinstance(weight, DualAscent):
+        if not isinstance(term, TargetEntropy):
+            raise InputError(f"dual ascent moves the weight of a target entropy; the term {name!r} is {_kind(term)}")
+    elif not isinstance(weight, int | float) or not math.isfinite(weight):
+        raise InputError(f"the weight of the term {name!r} must be a finite number, not {weight!r}")
+
+
+def _kind(value: object) -> str:
+    return f"a tensor of shape {tuple(value.shape)}" if isinstance(value, Tensor) else type(value).__name__

@@ -40,7 +40,7 @@ def train(
         values = _to_floats(objective.backward(step, multipliers))
         for name, value in values.items():
             if not math.isfinite(value):
-                raise NonFiniteError(f"the term {name!r} is {value} at step {index}")
+                raise NonFiniteError(f"the term {name!r} is {value} at step {index + 1}")
             totals[name].append(value)
         reduce_gradients(model)
         optimizer.step()

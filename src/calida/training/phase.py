@@ -41,9 +41,9 @@ class Teaching:
     temperature: Ramp = Ramp(0.0)
     normalise: bool = True
 
-    def __call__(self, target: Prediction, round_index: int) -> Lesson:
-        chosen = selector(self.selection)(target.log_probs, self.portion(round_index))
-        temperature = self.temperature(round_index)
+    def __call__(self, target: Prediction, round_index: int, rounds: int) -> Lesson:
+        chosen = selector(self.selection)(target.log_probs, self.portion(round_index, rounds))
+        temperature = self.temperature(round_index, rounds)
         if temperature == 0:
             labels = torch.nn.functional.one_hot(chosen.labels, target.log_probs.shape[-1]).to(target.log_probs)
         else:
@@ -118,7 +118,7 @@ class Phase:
 
     def _source_pool(self, count: int, round_index: int, seeds: Seeds) -> Tensor:
         """A random share of source, drawn anew each round."""
-        kept = max(round(self.source_portion(round_index) * count), min(count, self.batch_size))
+        kept = max(round(self.source_portion(round_index, self.rounds) * count), min(count, self.batch_size))
         if kept >= count:
             return torch.arange(count)
         return torch.randperm(count, generator=seeds.generator("source subset"))[:kept]

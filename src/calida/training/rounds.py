@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -15,12 +16,13 @@ from torch import Tensor, nn
 from calida.data import shuffled_batches
 from calida.errors import InputError, NonFiniteError
 from calida.model import Classifier, Prediction, predict, scratch_buffers
-from calida.objective import Domain, DualAscent, GradientVariance, Step, Term
+from calida.objective import Domain, DualAscent, GradientVariance, Step, TargetEntropy, Term
 from calida.seeds import Seeds
 from calida.training.checkpoint import Progress, has_checkpoint, read_checkpoint, save_checkpoint
 from calida.training.loop import train
 from calida.training.phase import Domains, Lesson, Phase, StepPlan
 from calida.training.records import describe_labelled, describe_lesson, describe_target
+from calida.uncertainty import renyi_entropy
 
 Record = dict[str, Any]
 _SECONDS_BETWEEN_STEP_RECORDS = 0.5
@@ -45,7 +47,8 @@ class Run:
     phases: Sequence[Phase]
     domains: Domains
     seeds: Seeds
-    num_samples: int = 1  # for prediction
+    num_samples: int = 1  # for prediction, as is the next
+    batch_size: int = 500
     folder: Path | None = None
     identity: Mapping[str, Any] | None = None
     observe: Callable[[Record], None] = lambda record: None
@@ -55,7 +58,7 @@ class Run:
         return Outlook(self.predict(model, self.domains.validation.x), self.predict(model, self.domains.target))
 
     def predict(self, model: Classifier, x: Tensor) -> Prediction:
-        return predict(model, x, self.num_samples, self.seeds.at("outlook"))
+        return predict(model, x, self.num_samples, self.seeds, self.batch_size)
 
 
 def run_rounds(run: Run, model: Classifier, resume: bool = False) -> list[Record]:
@@ -93,7 +96,7 @@ def run_rounds(run: Run, model: Classifier, resume: bool = False) -> list[Record
             progress.rounds_done += 1
             if run.folder is not None:
                 save_checkpoint(run.folder, model, optimizer, progress, run.identity or {})
-            run.observe(record)
+            run.observe(copy.deepcopy(record))
         progress.phase += 1
         progress.rounds_done = 0
     return progress.history
@@ -110,7 +113,7 @@ class _Round:
         self.place: Record = {"phase": phase.name, "round": self.number, "rounds": phase.rounds}
         self.lesson = Lesson.nothing(len(run.domains.target), run.domains.num_classes)
         if before is not None and phase.teaching is not None:
-            self.lesson = phase.teaching(before.target, self.number)
+            self.lesson = phase.teaching(before.target, self.number, phase.rounds)
         self.pools = phase.pools(run.domains, self.lesson, self.number, self.seeds)
         if before is not None:
             self._set_budgets(before)
@@ -130,7 +133,9 @@ class _Round:
         try:
             terms = train(self.model, optimizer, self.phase.objective, steps, self.multipliers, tell)
         except NonFiniteError as error:
-            raise NonFiniteError(f"{self.phase.name} round {self.number}: {error}; {self._last_good()}") from None
+            raise NonFiniteError(f"{self._name()}: {error}; {self._last_good()}") from None
+        if not all(bool(parameter.isfinite().all()) for parameter in self.model.parameters()):
+            raise NonFiniteError(f"{self._name()}: a gradient made the weights infinite or NaN; {self._last_good()}")
         self._settle_statistics()
         return self._record(len(plans), terms)
 
@@ -150,6 +155,8 @@ class _Round:
         cent from round to round while the weights hardly move.
         """
         norms = [part for part in self.model.modules() if isinstance(part, nn.modules.batchnorm._BatchNorm)]
+        if not norms:
+            return
         momenta = [norm.momentum for norm in norms]
         for norm in norms:
             norm.reset_running_stats()
@@ -164,8 +171,8 @@ class _Round:
     def _set_budgets(self, before: Outlook) -> None:
         for name, state in self.multipliers.items():
             term, rule = self.phase.objective.terms[name]
-            if isinstance(rule, DualAscent) and "target" in self.pools:
-                source, target = (float(prediction.entropy.mean()) for prediction in before)
+            if isinstance(rule, DualAscent) and isinstance(term, TargetEntropy):
+                source, target = (float(renyi_entropy(look.log_probs, term.order).mean()) for look in before)
                 state.measure(rule, source, target, self._training_mean(term))
 
     @torch.no_grad()
@@ -200,6 +207,7 @@ class _Round:
         for domain in self.pools:
             (step,) = self._samples(domain, 1)
             weights = objective.active(step.batches, self.multipliers)
+            weights |= {name: 1.0 for name in weights if name in self.multipliers}  # even while it stands at 0
             if weights:
                 here = replace(regulariser, domain=domain)
                 variances[domain] = here.measure(step, partial(objective.loss, weights=weights))
@@ -212,6 +220,9 @@ class _Round:
         for index in range(count):
             plan = StepPlan({domain: next(order)}, self.seeds.at("sample", domain, index), self.phase.num_samples)
             yield plan.build(self.model, self.run.domains, self.lesson)
+
+    def _name(self) -> str:
+        return f"{self.phase.name} round {self.number + 1}"
 
     def _last_good(self) -> str:
         if self.run.folder is not None and has_checkpoint(self.run.folder):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
@@ -41,9 +42,9 @@ def write_bundle(folder: Path, name: str, bundle: Bundle) -> Path:
     header = {"format": f"calida-{name}", "version": _VERSION, "tensors": tensor_file.name, "digest": digest}
     text = json.dumps({**header, "values": bundle.values}, indent=1, allow_nan=True)
     write_atomically(folder / f"{name}.json", text.encode())
-    for stale in folder.glob(f"{name}-*.safetensors"):
-        if stale != tensor_file:
-            stale.unlink(missing_ok=True)
+    for file in folder.iterdir():  # only what an earlier call has written: the folder may hold other people's files
+        if file != tensor_file and re.fullmatch(rf"{name}-[0-9a-f]{{32}}\.safetensors", file.name):
+            file.unlink(missing_ok=True)
     return folder / f"{name}.json"
 
 
@@ -83,10 +84,17 @@ def write_atomically(path: Path, content: bytes) -> None:
             file.write(content)
             file.flush()
             os.fsync(file.fileno())
+        os.chmod(temporary, 0o666 & ~_umask())  # temporary files are private; this one is to be as any other
         os.replace(temporary, path)
     except BaseException:
         Path(temporary).unlink(missing_ok=True)
         raise
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
 
 
 def with_prefix(prefix: str, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:

@@ -10,6 +10,8 @@ from torch import Tensor
 
 # |order - 1| below which the expm1 form is used. At the border both forms are good to about 1e-6 in float32.
 _NEAR_SHANNON = 0.1
+# Beyond this, order * log P overflows in float32; the min-entropy is the same number.
+_AS_GOOD_AS_INFINITE = 1e30
 
 
 def renyi_entropy(log_probs: Tensor, order: float = 1.0) -> Tensor:
@@ -20,7 +22,7 @@ def renyi_entropy(log_probs: Tensor, order: float = 1.0) -> Tensor:
     """
     if not order > 0:
         raise ValueError(f"the order of a Renyi entropy is a number in (0, inf], not {order}")
-    if math.isinf(order):
+    if order > _AS_GOOD_AS_INFINITE:
         return -log_probs.amax(-1)
     excess = order - 1
     if abs(excess) > _NEAR_SHANNON:
