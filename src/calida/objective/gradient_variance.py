@@ -17,7 +17,7 @@ the same dropout masks and noise, and the group's own BatchNorm statistics.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import Literal, NamedTuple
@@ -82,7 +82,7 @@ class GradientVariance:
         first = _FirstPass(parameters)
         for group in step.groups(self.domain, count):
             # The last group's graph is kept and opens the second pass: one graph is alive there anyway.
-            gradients = first.add(group, loss, graph=first.count == count - 1)
+            kept = [first.add(group, loss, graph=first.count == count - 1)]
         del group
         first.move_statistics(step.model)
         variance, energy = first.variance(counted, self.inner_step), first.energy(counted, self.inner_step)
@@ -93,19 +93,15 @@ class GradientVariance:
         if count > 1 and bool(pull != 0):
             # sum_i H_i (by_variance (g_i - mean) + by_energy g_i) = pull * sum_i H_i (g_i - centre).
             centre = [first.mean[i] * (by_variance / pull) if by_energy else first.mean[i] for i in counted]
-            held = [parameter.grad for parameter in parameters]
-            for parameter in parameters:
-                parameter.grad = None
-            _add_hessian_product([gradients[i] for i in counted], centre, parameters)
-            del gradients
-            for group in islice(step.groups(self.domain, count), count - 1):
-                _add_hessian_product(_group_gradients(group, loss, parameters, counted), centre, parameters)
-            products = [parameter.grad for parameter in parameters]
-            for parameter, before in zip(parameters, held, strict=True):
-                parameter.grad = before
-            for mean, product in zip(first.mean, products, strict=True):
-                if product is not None:
-                    mean.add_(pull * product)
+
+            def second_pass() -> Iterator[list[Tensor]]:
+                yield [kept[0][i] for i in counted]
+                kept.clear()
+                for group in islice(step.groups(self.domain, count), count - 1):
+                    yield _group_gradients(group, loss, [parameters[i] for i in counted])
+
+            for mean, product in zip(first.mean, _hessian_products(second_pass(), centre, parameters), strict=True):
+                mean.add_(pull * product)
         for parameter, gradient, reached in zip(parameters, first.mean, first.reached, strict=True):
             if reached:  # others keep no gradient, so that the optimiser leaves them alone as in a plain step
                 parameter.grad = gradient if parameter.grad is None else parameter.grad + gradient
@@ -188,20 +184,27 @@ class _FirstPass:
         return inner_step**2 * (sum_of(self.deviation[i] for i in positions) / self.count + lengths)
 
 
-def _group_gradients(
-    group: Step, loss: Callable[[Step], StepLoss], parameters: Sequence[Tensor], counted: Sequence[int]
-) -> list[Tensor]:
-    """A group's gradients by the counted parameters, with their graph; the model's buffers stay as they are."""
+def _group_gradients(group: Step, loss: Callable[[Step], StepLoss], parameters: Sequence[Tensor]) -> list[Tensor]:
+    """A group's gradients with their graph; the model's buffers stay as they are."""
     with scratch_buffers(group.model):
-        chosen = [parameters[i] for i in counted]
-        found = torch.autograd.grad(loss(group).total, chosen, create_graph=True, allow_unused=True)
-    return _zero_filled(found, chosen)
+        found = torch.autograd.grad(loss(group).total, parameters, create_graph=True, allow_unused=True)
+    return _zero_filled(found, parameters)
 
 
-def _add_hessian_product(gradients: list[Tensor], centre: list[Tensor], parameters: Sequence[Tensor]) -> None:
-    """Add H (g - centre) to .grad, from a gradient with its graph, which is used up."""
-    reached = [(g, g.detach() - c) for g, c in zip(gradients, centre, strict=True) if g.requires_grad]
-    torch.autograd.backward([g for g, _ in reached], [v for _, v in reached], inputs=list(parameters))
+def _hessian_products(
+    group_gradients: Iterator[list[Tensor]], centre: list[Tensor], parameters: Sequence[Tensor]
+) -> list[Tensor]:
+    """sum_i H_i (g_i - centre), by a second backward through each g_i; one graph is alive at a time."""
+    totals = [torch.zeros_like(p) for p in parameters]
+    for gradients in group_gradients:
+        reached = [(g, g.detach() - c) for g, c in zip(gradients, centre, strict=True) if g.requires_grad]
+        outputs, directions = [g for g, _ in reached], [v for _, v in reached]
+        products = torch.autograd.grad(outputs, parameters, directions, allow_unused=True)
+        for total, product in zip(totals, products, strict=True):
+            if product is not None:
+                total.add_(product)
+        del gradients, reached, outputs  # before the next group builds its own graph
+    return totals
 
 
 def _zero_filled(gradients: Sequence[Tensor | None], parameters: Sequence[Tensor]) -> list[Tensor]:
