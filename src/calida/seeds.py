@@ -37,7 +37,7 @@ class Seeds:
     def globally(self, name: str, device: torch.device | str = "cpu") -> Iterator[None]:
         """Seed torch's global generators inside the block (dropout and initialisers know no other); restore them after.
 
-        `torch.manual_seed` would do, at 2.5 ms a call: it leaves a note, with a stack trace, for every idle backend.
+        `torch.manual_seed` would do, but slowly: it leaves a note, with a stack trace, for every idle backend.
         """
         device = torch.device(device)
         generators = [torch.default_generator]

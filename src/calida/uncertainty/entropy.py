@@ -56,8 +56,7 @@ def decompose(sample_log_probs: Tensor, order: float = 1.0) -> Uncertainty:
     Aleatoric is the expected entropy of the samples; epistemic is the rest, which at order 1 is the mutual
     information of label and weights and never negative.
     """
-    predictive = renyi_entropy(mean_log_probs(sample_log_probs), order)
-    aleatoric = expected_entropy(sample_log_probs, order)
+    predictive, aleatoric = predictive_entropy(sample_log_probs, order), expected_entropy(sample_log_probs, order)
     return Uncertainty(predictive, aleatoric, predictive - aleatoric)
 
 
