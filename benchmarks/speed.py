@@ -33,7 +33,7 @@ from calida.objective import (
     Weighted,
 )
 from calida.seeds import Seeds
-from calida.training import Domains, Lesson, Phase, train
+from calida.training import Domains, Lesson, Phase, build_steps, train
 
 SHAPE, BATCH, CLASSES, STEPS = (3, 32, 32), 128, 10, 4
 
@@ -78,8 +78,7 @@ def our_steps(model: Classifier, data: Labelled, num_samples: int = 1) -> Callab
     def steps() -> Iterator[Step]:
         lesson = Lesson.nothing(len(data.y), CLASSES)
         pools = phase.pools(domains, lesson, 0, Seeds(0))
-        for plan in phase.plan(pools, Seeds(0)):
-            yield plan.build(model, domains, lesson)
+        return build_steps(phase.plan(pools, Seeds(0)), model, domains, lesson, phase.augmentation)
 
     return lambda: void(train(model, optimizer, objective, steps(), {}))
 

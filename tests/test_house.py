@@ -14,7 +14,9 @@ ROOT = Path(__file__).parent.parent
 PACKAGE = ROOT / "src" / "calida"
 # A module imports only from modules that stand above it (or beside it, in its own folder).
 FLOORS = [
+    "version",
     "errors",
+    "files",
     "seeds",
     "uncertainty",
     "data",
@@ -24,6 +26,11 @@ FLOORS = [
     "training",
     "recipes",
     "adaptation",
+    "estimator",
+    "report",
+    "runs",
+    "cli",
+    "__main__",
 ]
 FILES = sorted(PACKAGE.rglob("*.py"))
 

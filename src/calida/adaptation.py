@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import hashlib
+import copy
 import operator
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -14,18 +14,33 @@ import torch
 from numpy.typing import ArrayLike
 from torch import Tensor, nn
 
-from calida.data import Labelled, Scale, as_inputs, as_labels, check_scale, check_shape, split_validation
+from calida.data import (
+    DataCard,
+    ImageFiles,
+    Labelled,
+    Samples,
+    Scale,
+    as_inputs,
+    as_labels,
+    check_scale,
+    check_shape,
+    digest,
+    split_validation,
+    take,
+)
 from calida.errors import CheckpointError, InputError
 from calida.model import CUSTOM, Classifier, Network, Prediction, build_classifier, predict
 from calida.objective import Weighted, parameter_positions
-from calida.recipes import Recipe, get_recipe, phases
+from calida.recipes import DEFAULT_RECIPE, Recipe, get_recipe, phases
 from calida.seeds import Seeds
 from calida.training import (
     Bundle,
     Domains,
+    Phase,
     Record,
     Run,
     describe_labelled,
+    has_bundle,
     load_weights,
     read_bundle,
     run_rounds,
@@ -33,7 +48,7 @@ from calida.training import (
 )
 
 Array = ArrayLike | Tensor
-_NAME = "model"
+_ADAPTED, _SOURCE_ONLY = "model", "source-only"
 _DROPOUT_SAMPLES = 20
 
 
@@ -46,10 +61,12 @@ class Adapted:
     recipe: Recipe
     seed: int = 0
     history: list[Record] = field(default_factory=list)
+    source_only: Adapted | None = None  # the same classifier before it met the target
+    card: DataCard | None = None  # how its data were read from files, if they were
 
     def predict(
         self,
-        x: Array,
+        x: Array | ImageFiles,
         num_samples: int | None = None,
         batch_size: int = 500,
         monte_carlo_dropout: bool = False,
@@ -68,13 +85,19 @@ class Adapted:
 
     def save(self, folder: str | os.PathLike[str]) -> Path:
         """Write the classifier (safetensors and JSON, atomically); `calida.load` reads it back."""
+        if self.source_only is not None:
+            self.source_only._write(Path(folder), _SOURCE_ONLY)
+        return self._write(Path(folder), _ADAPTED)
+
+    def _write(self, folder: Path, name: str) -> Path:
         values = {
             "network": self.network.to_json(),
             "recipe": self.recipe.to_json(),
             "seed": self.seed,
             "history": self.history,
+            "card": None if self.card is None else self.card.to_json(),
         }
-        return write_bundle(Path(folder), _NAME, Bundle(dict(self.classifier.state_dict()), values))
+        return write_bundle(folder, name, Bundle(dict(self.classifier.state_dict()), values))
 
 
 def load(
@@ -83,23 +106,31 @@ def load(
     backbone: nn.Module | None = None,
 ) -> Adapted:
     """Read a saved classifier; one with a backbone of your own needs that module again."""
-    bundle = read_bundle(Path(folder), _NAME)
+    adapted = _load(Path(folder), _ADAPTED, device, backbone)
+    if not has_bundle(Path(folder), _SOURCE_ONLY):
+        return adapted
+    return replace(adapted, source_only=_load(Path(folder), _SOURCE_ONLY, device, backbone))
+
+
+def _load(folder: Path, name: str, device: torch.device | str | None, backbone: nn.Module | None) -> Adapted:
+    bundle = read_bundle(folder, name)
     try:
         network = Network.from_json(bundle.values["network"])
         recipe = Recipe.from_json(bundle.values["recipe"])
         seed, history = int(bundle.values["seed"]), list(bundle.values["history"])
+        card = DataCard.from_json(bundle.values["card"]) if bundle.values.get("card") else None
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise CheckpointError(f"the model in {folder} lacks or garbles {error}") from None
     classifier = build_classifier(network, Seeds(seed), backbone)
-    load_weights(classifier, bundle.tensors, Path(folder))
+    load_weights(classifier, bundle.tensors, folder)
     classifier.eval().to(choose_device(device))
-    return Adapted(classifier, network, recipe, seed, history)
+    return Adapted(classifier, network, recipe, seed, history, card=card)
 
 
 def adapt(
-    source: tuple[Array, Array],
-    target: Array,
-    recipe: str | Recipe = "brer-inf",
+    source: tuple[Array | ImageFiles, Array],
+    target: Array | ImageFiles,
+    recipe: str | Recipe = DEFAULT_RECIPE,
     *,
     num_classes: int | None = None,
     backbone: str | nn.Module = "auto",
@@ -129,7 +160,7 @@ def adapt(
     chosen = chosen.with_settings(**settings)
     seeds = Seeds(seed)
     kept, held = split_validation(y, validation, seeds)
-    domains = Domains(Labelled(x[kept], y[kept]), Labelled(x[held], y[held]), target_x, classes)
+    domains = Domains(Labelled(take(x, kept), y[kept]), Labelled(take(x, held), y[held]), target_x, classes)
     for name, count in {"source (less validation)": len(kept), "target": len(target_x)}.items():
         if count < chosen.batch_size:
             raise InputError(
@@ -145,20 +176,33 @@ def adapt(
     classifier.to(choose_device(device))
     if chosen.gvr_weight:
         parameter_positions(classifier, chosen.gvr_part)  # a part that matches nothing is to be known now
+    store = None if folder is None else _usable(Path(folder))
+    before: list[Adapted] = []
+
+    def keep_source_only(phase: Phase, model: Classifier) -> None:
+        if phase.uses_target:
+            return
+        before.append(Adapted(copy.deepcopy(model).eval(), network, chosen, seed))
+        if store is not None:
+            before[-1]._write(store, _SOURCE_ONLY)
+
     run = Run(
         phases(chosen, terms),
         domains,
         seeds,
         chosen.num_samples,
         4 * chosen.batch_size,  # without gradients a batch takes far less memory than in training
-        None if folder is None else _usable(Path(folder)),
+        store,
         _identity(chosen, seed, network, domains, terms or {}),
         observe or (lambda record: None),
         _oracle(oracle_labels, len(target_x), classes),
+        keep_source_only,
     )
     history = run_rounds(run, classifier, resume)
     classifier.lay_out(torch.channels_last)
-    return Adapted(classifier.eval(), network, chosen, seed, history)
+    if not before and store is not None:  # kept before the run was interrupted
+        before.append(_load(store, _SOURCE_ONLY, classifier.device, own))
+    return Adapted(classifier.eval(), network, chosen, seed, history, before[-1] if before else None)
 
 
 def choose_device(device: torch.device | str | None) -> torch.device:
@@ -196,8 +240,8 @@ def _usable(folder: Path) -> Path:
 
 
 def _check_domains(
-    source: tuple[Array, Array], target: Array, num_classes: int | None
-) -> tuple[Tensor, Tensor, Tensor, int]:
+    source: tuple[Array | ImageFiles, Array], target: Array | ImageFiles, num_classes: int | None
+) -> tuple[Samples, Tensor, Samples, int]:
     if not isinstance(source, tuple | list) or len(source) != 2:
         raise InputError("source is a pair (samples, labels)")
     if isinstance(target, tuple):
@@ -225,8 +269,8 @@ def _identity(
         "recipe": recipe.to_json(),
         "seed": seed,
         "network": network.to_json(),
-        "source": _digest(*domains.source, *domains.validation),
-        "target": _digest(domains.target),
+        "source": digest(*domains.source, *domains.validation),
+        "target": digest(domains.target),
         "terms": {name: [_term_identity(term), repr(weight)] for name, (term, weight) in terms.items()},
     }
 
@@ -237,10 +281,3 @@ def _term_identity(term: Any) -> str:
     if hex(id(term))[2:] not in described:
         return described
     return f"{getattr(term, '__qualname__', type(term).__qualname__)} {getattr(term, '__dict__', {})}"
-
-
-def _digest(*tensors: Tensor) -> str:
-    digest = hashlib.blake2b(digest_size=8)
-    for tensor in tensors:
-        digest.update(tensor.cpu().contiguous().numpy().data)
-    return digest.hexdigest()

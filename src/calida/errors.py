@@ -13,6 +13,10 @@ class MissingExtraError(CalidaError, ImportError):
     """An optional package is needed and cannot be imported."""
 
 
+class DownloadError(CalidaError, OSError):
+    """A file cannot be fetched or stored; the message names its address and what to do."""
+
+
 class CheckpointError(CalidaError):
     """A saved file is truncated, foreign, or of another run."""
 

@@ -7,9 +7,10 @@ import math
 import re
 import typing
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any, Literal
 
+from calida.data import Augmentation
 from calida.errors import InputError
 from calida.objective import (
     Diversity,
@@ -28,12 +29,15 @@ from calida.objective import (
 from calida.selection import Ramp
 from calida.training import Phase, Teaching
 
+_EVEN = "even"
+
 
 @dataclass(frozen=True)
 class Recipe:
     """Every setting of a run, each a value that a config file can hold.
 
-    Ramps move from round to round: [start, step, stop], or one number that stays.
+    Ramps move from round to round: [start, step, stop], or one number that stays; the step "even" reaches the stop in
+    the last round.
     """
 
     name: str
@@ -44,9 +48,11 @@ class Recipe:
     # Both phases.
     batch_size: int = 100
     weight_decay: float = 5e-4
+    affine: float = 0.0  # strength of random turns, stretches, shears and shifts of training images
     # Pre-training on source.
     pretrain_epochs: int = 30
     pretrain_learning_rate: float = 1e-3
+    pretrain_final_rate: float = 1.0  # share of that rate left at the end
     # Adaptation.
     rounds: int = 0
     passes: int = 2
@@ -54,6 +60,7 @@ class Recipe:
     final_rate: float = 0.03  # share of the learning rate left in the last round, so that runs settle
     schedule: Literal["alternate", "joint"] = "alternate"
     source_portion: Ramp = Ramp(1.0)
+    statistics: Literal["both", "target"] = "both"  # the domains whose batches BatchNorm predicts with
     # The uncertainty term: order of the Renyi entropy; at order inf with a selection, pseudo-labels (Eq. 8).
     order: float | None = None
     multiplier: float = 1.0
@@ -128,11 +135,22 @@ class Recipe:
             raise InputError(
                 f"gvr_groups must be between 2 and half the batch size ({self.batch_size // 2}), not {self.gvr_groups}"
             )
-        for key in ("weight_decay", "multiplier", "diversity", "mrkld", "mmd", "vat", "gvr_weight", "dual_damping"):
+        for key in (
+            "weight_decay",
+            "affine",
+            "multiplier",
+            "diversity",
+            "mrkld",
+            "mmd",
+            "vat",
+            "gvr_weight",
+            "dual_damping",
+        ):
             if not 0 <= getattr(self, key) < math.inf:
                 raise InputError(f"{key} must be a number from 0 up, not {getattr(self, key)}")
-        if not 0 <= self.final_rate <= 1:
-            raise InputError(f"final_rate is a share between 0 and 1, not {self.final_rate}")
+        for key in ("final_rate", "pretrain_final_rate"):
+            if not 0 <= getattr(self, key) <= 1:
+                raise InputError(f"{key} is a share between 0 and 1, not {getattr(self, key)}")
         if self.entropy_budget is not None and (self.order is None or self.taught):
             raise InputError("entropy_budget bounds an entropy: it needs an order, and selection='none' at order inf")
         if self.mrkld and not self.taught:
@@ -159,7 +177,8 @@ class Recipe:
 
 def to_plain(value: Any) -> Any:
     if isinstance(value, Ramp):
-        return list(asdict(value).values())
+        parts = [value.start, _EVEN if value.step is None else value.step, value.stop]
+        return parts if value.stop is not None else parts[:2]
     return "inf" if value == math.inf else value
 
 
@@ -180,7 +199,7 @@ def _fit(key: str, value: Any, kind: Any) -> Any:
         try:
             if one is Ramp:
                 parts = value if isinstance(value, list | tuple) else [value]
-                return Ramp(float(parts[0]), *(None if part is None else float(part) for part in parts[1:]))
+                return Ramp(float(parts[0]), *(None if part in (None, _EVEN) else float(part) for part in parts[1:]))
             if one is float and not isinstance(value, bool) and not math.isnan(float(value)):
                 return float(value)
             if one is int and not isinstance(value, bool) and float(value) == int(value):
@@ -198,12 +217,14 @@ def phases(recipe: Recipe, extra_terms: Mapping[str, Weighted] | None = None) ->
         "batch_size": recipe.batch_size,
         "num_samples": recipe.num_samples,
         "weight_decay": recipe.weight_decay,
+        "augmentation": Augmentation(affine=recipe.affine),
     }
     pretraining = Phase(
         name="pretrain",
         objective=Objective({"likelihood": Weighted(ExpectedLikelihood())}),
         rounds=recipe.pretrain_epochs,
         learning_rate=recipe.pretrain_learning_rate,
+        final_rate=recipe.pretrain_final_rate,
         **shared,
     )
     extra = dict(extra_terms or {})
@@ -230,6 +251,7 @@ def phases(recipe: Recipe, extra_terms: Mapping[str, Weighted] | None = None) ->
         schedule=recipe.schedule,
         source_portion=recipe.source_portion,
         teaching=_teaching(recipe) if recipe.taught else None,
+        statistics=("source", "target") if recipe.statistics == "both" else ("target",),
         selected_only=recipe.taught and not on_all_target,
         **shared,
     )
@@ -314,12 +336,21 @@ _MMD = replace(
     summary="features drawn together by maximum mean discrepancy",
     mmd=1.0,
 )
+_CALIDA = replace(
+    _entropy_recipe(1.0),
+    name="calida",
+    summary="entropy of order 1 kept within the source's, all classes kept in use, augmented images",
+    diversity=1.0,
+    affine=1.0,
+    statistics="target",
+)
 _SOURCE = Recipe("source", "point network trained on source only")
 _BSOURCE = replace(_bayesian(_SOURCE), name="bsource", summary="Bayesian network trained on source only")
 
 RECIPES: dict[str, Recipe] = {
     recipe.name: recipe
     for recipe in (
+        _CALIDA,
         _SOURCE,
         _BSOURCE,
         *(_paper_recipe(b, order, gvr) for b in (False, True) for order in (1.0, math.inf) for gvr in (False, True)),
@@ -328,6 +359,8 @@ RECIPES: dict[str, Recipe] = {
         _MMD,
     )
 }
+
+DEFAULT_RECIPE = "calida"
 
 _PATTERN = re.compile(r"(?P<bayesian>b?)rer-(?P<order>\d+(\.\d+)?|inf)(?P<gvr>-gvr)?")
 

@@ -9,6 +9,7 @@ import torch
 from numpy.typing import ArrayLike
 from torch import Tensor
 
+from calida.data.samples import ImageFiles, Samples
 from calida.errors import InputError
 from calida.seeds import Seeds
 
@@ -18,16 +19,18 @@ _CHANNELS = (1, 3, 4)
 class Labelled(NamedTuple):
     """Inputs [N, ...] and class indices [N]."""
 
-    x: Tensor
+    x: Samples
     y: Tensor
 
 
-def as_inputs(x: ArrayLike | Tensor, name: str) -> Tensor:
+def as_inputs(x: ArrayLike | Samples, name: str) -> Samples:
     """Check samples and give them one layout: vectors [N, D] or images [N, C, H, W].
 
     Images may come as [N, H, W], [N, C, H, W] or [N, H, W, C]. uint8 stays uint8 (a quarter of the memory; the
     classifier reads it as 0..1), everything else becomes float32.
     """
+    if isinstance(x, ImageFiles):
+        return x
     try:
         tensor = x.detach() if isinstance(x, Tensor) else _from_numpy(np.asarray(x))
         tensor = tensor.to_dense() if tensor.is_sparse else tensor
@@ -97,7 +100,9 @@ class Scale(NamedTuple):
     high: float
 
     @staticmethod
-    def of(x: Tensor) -> Scale:
+    def of(x: Samples) -> Scale:
+        if isinstance(x, ImageFiles):
+            return Scale(True, 0.0, 255.0)
         return Scale(x.dtype == torch.uint8, float(x.min()), float(x.max()))
 
 
@@ -114,7 +119,7 @@ def check_scale(first_name: str, first: Scale, second_name: str, second: Scale) 
         )
 
 
-def check_shape(source: Tensor, target: Tensor) -> None:
+def check_shape(source: Samples, target: Samples) -> None:
     """Both domains must be of one shape before a network can read them."""
     if source.shape[1:] != target.shape[1:]:
         raise InputError(

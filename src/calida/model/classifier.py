@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor, nn
 
-from calida.data import Scale
+from calida.data import Samples, Scale, row_slices, stream
 from calida.errors import InputError
 from calida.model.backbones import Shape, build_backbone
 from calida.model.heads import build_head
@@ -34,11 +34,11 @@ class Standardize(nn.Module):
         self.memory_format = torch.channels_last
 
     @torch.no_grad()
-    def fit(self, x: Tensor) -> Standardize:
+    def fit(self, x: Samples) -> Standardize:
         """Take mean and spread from `x`, in slices, so that bytes of a large set never become floats at once."""
         axes = (0, *range(2, x.ndim))
         count, total, squares = 0, torch.zeros_like(self.mean).double(), torch.zeros_like(self.mean).double()
-        for chunk in x.split(4096):
+        for chunk in stream(x, row_slices(len(x), 1024)):
             part = _unit_range(chunk).to(total.device, torch.float64)
             count += part.numel() // part.shape[1]
             total += part.sum(axes).view_as(total)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, fields
 import torch
 from torch import Tensor
 
+from calida.data import Samples, row_slices, stream
 from calida.model.classifier import Classifier, evaluation_mode
 from calida.model.logits import draw_noise
 from calida.seeds import Seeds
@@ -42,7 +43,7 @@ class Prediction:
 @torch.no_grad()
 def predict(
     classifier: Classifier,
-    x: Tensor,
+    x: Samples,
     num_samples: int = 1,
     seeds: Seeds | None = None,
     batch_size: int = 500,
@@ -59,12 +60,12 @@ def predict(
     passes = num_samples if monte_carlo_dropout else 1
     parts = []
     with evaluation_mode(classifier, dropout=monte_carlo_dropout):
-        for start in range(0, len(x), batch_size):
-            batch = x[start : start + batch_size].to(device, non_blocking=True)
+        for index, rows in enumerate(stream(x, row_slices(len(x), batch_size))):
+            batch = rows.to(device, non_blocking=True)
             draws = []
-            for index in range(passes):
-                place = seeds.at("prediction", index)
-                with place.at(start).globally("dropout", device):
+            for turn in range(passes):
+                place = seeds.at("prediction", turn)
+                with place.at(index * batch_size).globally("dropout", device):
                     features, logits = classifier(batch)
                 generator = place.generator("noise", device)
                 noise = draw_noise(num_samples // passes, logits, generator, shared=True)

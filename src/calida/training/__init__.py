@@ -2,10 +2,10 @@
 
 from calida.training.checkpoint import load_weights
 from calida.training.loop import train
-from calida.training.phase import Domains, Lesson, Phase, Teaching
-from calida.training.records import describe_labelled, describe_target, print_rounds
+from calida.training.phase import Domains, Lesson, Phase, Teaching, build_steps
+from calida.training.records import class_shares, describe_labelled, describe_target, print_rounds, round_line
 from calida.training.rounds import Outlook, Record, Run, run_rounds
-from calida.training.store import Bundle, read_bundle, write_bundle
+from calida.training.store import Bundle, has_bundle, read_bundle, write_bundle
 
 __all__ = [
     "Bundle",
@@ -16,11 +16,15 @@ __all__ = [
     "Record",
     "Run",
     "Teaching",
+    "build_steps",
+    "class_shares",
     "describe_labelled",
     "describe_target",
+    "has_bundle",
     "load_weights",
     "print_rounds",
     "read_bundle",
+    "round_line",
     "run_rounds",
     "train",
     "write_bundle",

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from calida.errors import CheckpointError
 from calida.objective import MultiplierState
-from calida.training.store import Bundle, read_bundle, with_prefix, without_prefix, write_bundle
+from calida.training.store import Bundle, has_bundle, read_bundle, with_prefix, without_prefix, write_bundle
 
 _NAME = "checkpoint"
 
@@ -28,7 +28,7 @@ class Progress:
 
 
 def has_checkpoint(folder: Path) -> bool:
-    return (folder / f"{_NAME}.json").exists()
+    return has_bundle(folder, _NAME)
 
 
 def save_checkpoint(

@@ -3,13 +3,24 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
 import torch
 from torch import Tensor
 
-from calida.data import Labelled, SourceBatch, TargetBatch, num_batches, shuffled_batches
+from calida.data import (
+    UNCHANGED,
+    Augmentation,
+    Labelled,
+    Samples,
+    SourceBatch,
+    TargetBatch,
+    num_batches,
+    shuffled_batches,
+    stream,
+)
 from calida.model import Classifier, Prediction
 from calida.objective import Domain, Objective, Step
 from calida.seeds import Seeds
@@ -24,8 +35,11 @@ class Domains:
 
     source: Labelled
     validation: Labelled  # held out from source
-    target: Tensor
+    target: Samples
     num_classes: int
+
+    def inputs(self, domain: Domain) -> Samples:
+        return self.source.x if domain == "source" else self.target
 
 
 @dataclass(frozen=True)
@@ -86,6 +100,8 @@ class Phase:
     teaching: Teaching | None = None
     selected_only: bool = False
     source_portion: Ramp = field(default=Ramp(1.0))
+    augmentation: Augmentation = UNCHANGED
+    statistics: tuple[Domain, ...] = ("source", "target")  # whose batches BatchNorm's averages are taken from
 
     def rate(self, done: float) -> float:
         """The learning rate when this share of the phase is done: a half cosine from the first to the final rate."""
@@ -116,6 +132,11 @@ class Phase:
                 plans.append(StepPlan(rows, seeds.at("step", len(plans)), self.num_samples))
         return plans
 
+    def estimate_samples(self, source: int, target: int) -> int:
+        """About how many samples a round runs through the network; how many will be selected is not known before."""
+        pools = [source, target] if self.uses_target else [source]
+        return self.passes * len(pools) * max(num_batches(pool, self.batch_size) for pool in pools) * self.batch_size
+
     def _source_pool(self, count: int, round_index: int, seeds: Seeds) -> Tensor:
         """A random share of source, drawn anew each round."""
         kept = max(round(self.source_portion(round_index, self.rounds) * count), min(count, self.batch_size))
@@ -131,16 +152,33 @@ class StepPlan(NamedTuple):
     seeds: Seeds
     num_samples: int
 
-    def build(self, model: Classifier, domains: Domains, lesson: Lesson) -> Step:
-        """Fetch the rows in one slice a domain and bring them to the model's device."""
-        device = model.device
+    @property
+    def size(self) -> int:
+        """Samples of both domains in this step."""
+        return sum(len(rows) for rows in self.rows.values())
+
+
+def build_steps(
+    plans: Sequence[StepPlan],
+    model: Classifier,
+    domains: Domains,
+    lesson: Lesson,
+    augmentation: Augmentation,
+) -> Iterator[Step]:
+    """Build each step when it is asked for, on the model's device; only files are read ahead of their turn."""
+    device = model.device
+    present = {domain for plan in plans for domain in plan.rows}
+    inputs = {
+        domain: stream(domains.inputs(domain), [plan.rows[domain] for plan in plans if domain in plan.rows])
+        for domain in present
+    }
+    for plan in plans:
         batches: dict[Domain, SourceBatch | TargetBatch] = {}
-        for domain, rows in self.rows.items():
+        for domain, rows in plan.rows.items():
+            x = augmentation(next(inputs[domain]).to(device, non_blocking=True), plan.seeds.at(domain))
             if domain == "source":
-                parts = (domains.source.x[rows], domains.source.y[rows])
-                batches[domain] = SourceBatch(*(part.to(device, non_blocking=True) for part in parts))
+                batches[domain] = SourceBatch(x, domains.source.y[rows].to(device, non_blocking=True))
             else:
-                selected = lesson.selected[rows].to(lesson.labels.dtype)
-                taught = (domains.target[rows], lesson.labels[rows], selected)
-                batches[domain] = TargetBatch(*(part.to(device, non_blocking=True) for part in taught))
-        return Step(model, batches, self.seeds, self.num_samples)
+                taught = (lesson.labels[rows], lesson.selected[rows].to(lesson.labels.dtype))
+                batches[domain] = TargetBatch(x, *(part.to(device, non_blocking=True) for part in taught))
+        yield Step(model, batches, plan.seeds, plan.num_samples)

@@ -49,8 +49,12 @@ def class_shares(labels: Tensor, num_classes: int) -> list[float]:
 
 def print_rounds(record: dict[str, Any]) -> None:
     """An observer for notebooks and scripts: one line a round."""
-    if record["kind"] != "round":
-        return
+    if record["kind"] == "round":
+        print(round_line(record), flush=True)
+
+
+def round_line(record: dict[str, Any]) -> str:
+    """A round in one line."""
     line = f"{record['phase']} {record['round'] + 1}/{record['rounds']}"
     line += f"  source accuracy {record['source']['accuracy']:.3f}"
     if "target" in record:
@@ -59,4 +63,4 @@ def print_rounds(record: dict[str, Any]) -> None:
         line += f"  selected {record['selected']['share']:.0%}"
     if "oracle" in record:
         line += f"  oracle accuracy {record['oracle']['accuracy']:.3f}"
-    print(f"{line}  {record['seconds']:.1f} s", flush=True)
+    return f"{line}  {record['seconds']:.1f} s"

@@ -11,16 +11,16 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import torch
-from torch import Tensor, nn
+from torch import nn
 
-from calida.data import shuffled_batches
+from calida.data import UNCHANGED, Augmentation, Samples, shuffled_batches
 from calida.errors import InputError, NonFiniteError
 from calida.model import Classifier, Prediction, predict, scratch_buffers
 from calida.objective import Domain, DualAscent, GradientVariance, Step, TargetEntropy, Term
 from calida.seeds import Seeds
 from calida.training.checkpoint import Progress, has_checkpoint, read_checkpoint, save_checkpoint
 from calida.training.loop import train
-from calida.training.phase import Domains, Lesson, Phase, StepPlan
+from calida.training.phase import Domains, Lesson, Phase, StepPlan, build_steps
 from calida.training.records import describe_labelled, describe_lesson, describe_target
 from calida.uncertainty import renyi_entropy
 
@@ -39,7 +39,8 @@ class Outlook(NamedTuple):
 class Run:
     """What a run is made of.
 
-    `observe` gets every record: one of kind "round" a round, and now and then one of kind "step" in between.
+    `observe` gets every record: one of kind "start" when all is checked and training begins, one of kind "round" a
+    round, and now and then one of kind "step" in between. `keep` gets the model at the end of each phase.
     `measure` may add columns to a round's record from the outlook; nothing it returns reaches training.
     `identity` tells runs apart, so that the checkpoint of another run is refused.
     """
@@ -53,11 +54,12 @@ class Run:
     identity: Mapping[str, Any] | None = None
     observe: Callable[[Record], None] = lambda record: None
     measure: Callable[[Outlook], Mapping[str, Any]] = lambda outlook: {}
+    keep: Callable[[Phase, Classifier], None] = lambda phase, model: None
 
     def look(self, model: Classifier) -> Outlook:
         return Outlook(self.predict(model, self.domains.validation.x), self.predict(model, self.domains.target))
 
-    def predict(self, model: Classifier, x: Tensor) -> Prediction:
+    def predict(self, model: Classifier, x: Samples) -> Prediction:
         return predict(model, x, self.num_samples, self.seeds, self.batch_size)
 
 
@@ -74,6 +76,7 @@ def run_rounds(run: Run, model: Classifier, resume: bool = False) -> list[Record
         checkpoint = read_checkpoint(run.folder, run.identity or {})
         checkpoint.restore_model(model)
         progress = checkpoint.progress
+    run.observe(_starting(run, progress))
     while progress.phase < len(run.phases):
         phase = run.phases[progress.phase]
         regularised = phase.objective.gradient_variance is not None
@@ -97,9 +100,20 @@ def run_rounds(run: Run, model: Classifier, resume: bool = False) -> list[Record
             if run.folder is not None:
                 save_checkpoint(run.folder, model, optimizer, progress, run.identity or {})
             run.observe(copy.deepcopy(record))
+        run.keep(phase, model)
         progress.phase += 1
         progress.rounds_done = 0
     return progress.history
+
+
+def _starting(run: Run, progress: Progress) -> Record:
+    """What lies ahead, about how many samples each phase will run through the network, and what is done already."""
+    source, target = len(run.domains.source.y), len(run.domains.target)
+    phases = [
+        {"phase": phase.name, "rounds": phase.rounds, "samples": phase.rounds * phase.estimate_samples(source, target)}
+        for phase in run.phases
+    ]
+    return {"kind": "start", "phases": phases, "history": copy.deepcopy(progress.history)}
 
 
 class _Round:
@@ -121,13 +135,14 @@ class _Round:
     def train(self, optimizer: torch.optim.Optimizer) -> tuple[Record, Outlook | None]:
         plans = self.phase.plan(self.pools, self.seeds)
         steps = self._steps(plans, optimizer)
-        told = time.perf_counter()
+        told, samples = time.perf_counter(), 0
 
         def tell(index: int, values: Mapping[str, float]) -> None:
-            nonlocal told
+            nonlocal told, samples
+            samples += plans[index].size
             if time.perf_counter() - told >= _SECONDS_BETWEEN_STEP_RECORDS:
                 told = time.perf_counter()
-                here = {"kind": "step", **self.place, "step": index + 1, "steps": len(plans)}
+                here = {"kind": "step", **self.place, "step": index + 1, "steps": len(plans), "samples": samples}
                 self.run.observe({**here, "terms": dict(values)})
 
         try:
@@ -137,15 +152,16 @@ class _Round:
         if not all(bool(parameter.isfinite().all()) for parameter in self.model.parameters()):
             raise NonFiniteError(f"{self._name()}: a gradient made the weights infinite or NaN; {self._last_good()}")
         self._settle_statistics()
-        return self._record(len(plans), terms)
+        return self._record(plans, terms)
 
     def _steps(self, plans: Sequence[StepPlan], optimizer: torch.optim.Optimizer) -> Iterator[Step]:
-        """Build each step when the loop asks for it, with the learning rate of that moment."""
-        for index, plan in enumerate(plans):
+        """The round's steps, each with the learning rate of its moment."""
+        steps = build_steps(plans, self.model, self.run.domains, self.lesson, self.phase.augmentation)
+        for index, step in enumerate(steps):
             rate = self.phase.rate((self.number + index / len(plans)) / self.phase.rounds)
             for group in optimizer.param_groups:
                 group["lr"] = rate
-            yield plan.build(self.model, self.run.domains, self.lesson)
+            yield step
 
     @torch.no_grad()
     def _settle_statistics(self, batches: int = 8) -> None:
@@ -161,7 +177,8 @@ class _Round:
         for norm in norms:
             norm.reset_running_stats()
             norm.momentum = None  # a plain average of all that follows
-        for steps in zip(*(self._samples(domain, batches) for domain in self.pools), strict=True):
+        domains = [domain for domain in self.pools if domain in self.phase.statistics] or list(self.pools)
+        for steps in zip(*(self._samples(domain, batches) for domain in domains), strict=True):
             for step in steps:
                 for domain in step.batches:
                     step.output(domain)
@@ -179,10 +196,13 @@ class _Round:
     def _training_mean(self, term: Term, batches: int = 8) -> float:
         """A target term as training sees it, with dropout and batch statistics, before any step is taken."""
         with scratch_buffers(self.model):
-            return sum(float(term(step)) for step in self._samples("target", batches)) / batches
+            return (
+                sum(float(term(step)) for step in self._samples("target", batches, self.phase.augmentation)) / batches
+            )
 
-    def _record(self, steps: int, terms: dict[str, float]) -> tuple[Record, Outlook | None]:
-        record: Record = {"kind": "round", **self.place, "steps": steps, "terms": terms}
+    def _record(self, plans: Sequence[StepPlan], terms: dict[str, float]) -> tuple[Record, Outlook | None]:
+        record: Record = {"kind": "round", **self.place, "steps": len(plans), "terms": terms}
+        record["samples"] = sum(plan.size for plan in plans)
         labels = self.run.domains.validation.y
         # Predicting the whole target is work that only adaptation, and the moment before it, has a use for.
         if not self.phase.uses_target and self.number + 1 < self.phase.rounds:
@@ -213,13 +233,15 @@ class _Round:
                 variances[domain] = here.measure(step, partial(objective.loss, weights=weights))
         return variances
 
-    def _samples(self, domain: Domain, count: int) -> Iterator[Step]:
+    def _samples(self, domain: Domain, count: int, augmentation: Augmentation = UNCHANGED) -> Iterator[Step]:
         """A few training-mode steps on one domain, to look at and not to take."""
         self.model.train()
         order = shuffled_batches(self.pools[domain], self.phase.batch_size, self.seeds.at("sample", domain))
-        for index in range(count):
-            plan = StepPlan({domain: next(order)}, self.seeds.at("sample", domain, index), self.phase.num_samples)
-            yield plan.build(self.model, self.run.domains, self.lesson)
+        plans = [
+            StepPlan({domain: next(order)}, self.seeds.at("sample", domain, index), self.phase.num_samples)
+            for index in range(count)
+        ]
+        return build_steps(plans, self.model, self.run.domains, self.lesson, augmentation)
 
     def _name(self) -> str:
         return f"{self.phase.name} round {self.number + 1}"

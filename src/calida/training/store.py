@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import re
-import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -17,6 +15,7 @@ from safetensors.torch import save as dump_tensors
 from torch import Tensor
 
 from calida.errors import CheckpointError
+from calida.files import write_atomically
 
 _VERSION = 1
 
@@ -48,6 +47,10 @@ def write_bundle(folder: Path, name: str, bundle: Bundle) -> Path:
     return folder / f"{name}.json"
 
 
+def has_bundle(folder: Path, name: str) -> bool:
+    return (folder / f"{name}.json").exists()
+
+
 def read_bundle(folder: Path, name: str) -> Bundle:
     """Read a bundle back, or say in one sentence what is wrong with it."""
     path = folder / f"{name}.json"
@@ -74,27 +77,6 @@ def read_bundle(folder: Path, name: str) -> Bundle:
         return Bundle(load_tensors(content), header["values"])
     except (SafetensorError, ValueError, KeyError) as error:
         raise CheckpointError(f"{tensor_file} is not a safetensors file: {error}") from None
-
-
-def write_atomically(path: Path, content: bytes) -> None:
-    """Write beside the destination, flush to disk, then rename over it."""
-    handle, temporary = tempfile.mkstemp(prefix=".writing-", dir=path.parent)
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        os.chmod(temporary, 0o666 & ~_umask())  # temporary files are private; this one is to be as any other
-        os.replace(temporary, path)
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
 
 
 def with_prefix(prefix: str, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:

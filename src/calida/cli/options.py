@@ -1,0 +1,51 @@
+"""Options that several commands share, and the reading of their values."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from calida.errors import InputError
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but errors.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print the result as JSON on standard output, and nothing else.")]
+Device = Annotated[str | None, typer.Option(help="cpu, cuda or cuda:N; by default the GPU where there is one.")]
+RunPath = Annotated[Path, typer.Argument(metavar="RUN", help="The folder of a finished run.")]
+Label = Annotated[
+    str | None, typer.Option(metavar="COLUMN", help="The label column of a table; never used as a feature.")
+]
+TargetLabels = Annotated[
+    str | None,
+    typer.Option(
+        metavar="FILE|inside",
+        help="True target labels, for oracle figures only: a file, or 'inside' for those the target data carry.",
+    ),
+]
+SkipUnreadable = Annotated[bool, typer.Option("--skip-unreadable", help="Go on without images that cannot be read.")]
+Workers = Annotated[int | None, typer.Option(min=0, help="Processes that decode image files.")]
+
+
+def parse_settings(pairs: list[str]) -> dict[str, Any]:
+    """`key=value` pairs; values are numbers, true, false, lists or words."""
+    settings = {}
+    for pair in pairs:
+        key, equals, text = pair.partition("=")
+        if not equals or not key.strip():
+            raise InputError(f"--set takes key=value, not {pair!r}")
+        settings[key.strip()] = _value(text.strip())
+    return settings
+
+
+def _value(text: str) -> Any:
+    try:
+        return tomllib.loads(f"value = {text}")["value"]
+    except tomllib.TOMLDecodeError:
+        return text

@@ -1,0 +1,144 @@
+"""What a person sees while a command runs: notes, progress with rate and time left, tables of results."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.markup import escape
+from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.table import Table
+
+from calida.runs import Metrics, RunData
+from calida.training import Record, round_line
+
+
+class Screen:
+    """Everything goes to standard error but a JSON result, so that pipes stay clean; `quiet` leaves only errors."""
+
+    def __init__(self, quiet: bool = False, as_json: bool = False) -> None:
+        self.as_json = as_json
+        self.console = Console(stderr=True, quiet=quiet or as_json, highlight=False, soft_wrap=True)
+
+    def say(self, text: str) -> None:
+        """A line of plain text: nothing in it is markup."""
+        self.console.print(escape(text))
+
+    def error(self, text: str) -> None:
+        """One sentence that no option silences."""
+        Console(stderr=True, highlight=False, soft_wrap=True).print(f"[bold red]calida:[/] {escape(text)}")
+
+    def result(self, value: Any) -> None:
+        """The machine-readable end of a command, if asked for."""
+        if self.as_json:
+            print(json.dumps(value, indent=1))
+
+    def show_data(self, data: RunData) -> None:
+        """What was done to both domains."""
+        for name, loaded, notes in (
+            ("source", data.source, data.card.source_notes),
+            ("target", data.target, data.card.target_notes),
+        ):
+            self.console.print(f"[bold]{name}[/] {escape(loaded.collection.origin)}: {escape('; '.join(notes))}")
+        shown = ", ".join(data.card.classes[:12]) + (", ..." if len(data.card.classes) > 12 else "")
+        self.console.print(f"[bold]classes[/] {len(data.card.classes)}: {escape(shown)}")
+
+    def show_result(self, metrics: Metrics) -> None:
+        """Source-only against adapted, side by side."""
+        table = Table(title="source only against adapted", title_justify="left")
+        for column in ("", "source only", "adapted"):
+            table.add_column(column, justify="left" if not column else "right")
+        sides = (metrics["source_only"], metrics["adapted"])
+        for name, part, key, form in _ROWS:
+            if part in sides[1]:
+                table.add_row(name, *(form.format(side[part][key]) for side in sides))
+        self.console.print(table)
+
+    def show_files(self, folder: Path) -> None:
+        for name, words in _FILES.items():
+            if (folder / name).exists():
+                self.console.print(f"  {escape(str(folder / name))}  [dim]{words}[/]")
+
+    @contextmanager
+    def progress(self) -> Iterator[TrainingProgress]:
+        columns = (
+            TextColumn("{task.description}"),
+            BarColumn(),
+            TextColumn("{task.percentage:>3.0f} %"),
+            TextColumn("{task.fields[rate]}"),
+            TimeElapsedColumn(),
+            TextColumn("left"),
+            TimeRemainingColumn(),
+        )
+        with Progress(*columns, console=self.console, transient=True) as bars:
+            yield TrainingProgress(bars)
+
+
+_ROWS = (
+    ("target accuracy (oracle)", "oracle", "accuracy", "{:.2%}"),
+    ("target mean class accuracy (oracle)", "oracle", "mean_class_accuracy", "{:.2%}"),
+    ("target ECE (oracle)", "oracle", "ece", "{:.2%}"),
+    ("target NLL (oracle)", "oracle", "nll", "{:.3f}"),
+    ("target entropy", "target", "entropy", "{:.3f}"),
+    ("target confidence", "target", "confidence", "{:.2%}"),
+    ("source accuracy", "source", "accuracy", "{:.2%}"),
+    ("source ECE", "source", "ece", "{:.2%}"),
+)
+_FILES = {
+    "report.html": "the report, for a browser",
+    "predictions.csv": "a label and uncertainties for every target sample",
+    "model.json": "the classifier, for calida predict",
+    "metrics.json": "all figures",
+    "config.toml": "every setting, for calida adapt --config",
+}
+
+
+class TrainingProgress:
+    """Turns the records of a run into bars: one for reading, one for training as a whole."""
+
+    def __init__(self, bars: Progress) -> None:
+        self.bars = bars
+        self.reading: dict[str, TaskID] = {}
+        self.task: TaskID | None = None
+        self.behind = 0.0  # samples of finished rounds
+        self.ahead: dict[str, float] = {}  # samples that are expected of a round, by phase
+
+    def read(self, name: str, done: int, total: int) -> None:
+        if name not in self.reading:
+            self.reading[name] = self.bars.add_task(f"reading {name}", total=total, rate="")
+        self.bars.update(self.reading[name], completed=done, rate=f"{done:,} files")
+        if done == total:
+            self.bars.remove_task(self.reading.pop(name))
+
+    def observe(self, record: Record) -> None:
+        if record["kind"] == "start":
+            self._start(record)
+        elif record["kind"] == "step":
+            self._move(record, record["samples"] / max(record["steps"] / record["step"] * record["samples"], 1))
+        else:
+            self._move(record, 1.0)
+            self.behind += self.ahead[record["phase"]]
+            self.bars.console.print(escape(round_line(record)))
+
+    def _start(self, record: Record) -> None:
+        self.ahead = {phase["phase"]: phase["samples"] / max(phase["rounds"], 1) for phase in record["phases"]}
+        self.behind = sum(self.ahead.get(done["phase"], 0.0) for done in record["history"])
+        total = sum(phase["samples"] for phase in record["phases"])
+        self.task = self.bars.add_task("training", total=total, completed=round(self.behind), rate="")
+        if record["history"]:
+            self.bars.console.print(f"going on after {len(record['history'])} finished rounds")
+
+    def _move(self, record: Mapping[str, Any], share: float) -> None:
+        assert self.task is not None
+        here = f"{record['phase']} {record['round'] + 1}/{record['rounds']}"
+        speed = self.bars.tasks[self.bars.task_ids.index(self.task)].speed
+        self.bars.update(
+            self.task,
+            description=here,
+            completed=self.behind + share * self.ahead[record["phase"]],
+            rate="" if speed is None else f"{speed:,.0f} samples/s",
+        )

@@ -1,0 +1,69 @@
+"""NumPy files: .npz with one or two splits, .npy."""
+
+from __future__ import annotations
+
+import zipfile
+from collections.abc import Mapping
+from pathlib import Path
+
+import numpy as np
+
+from calida.data.arrays import as_inputs
+from calida.data.collection import Collection
+from calida.data.samples import ImageFiles
+from calida.errors import InputError
+
+
+def load_arrays(path: Path) -> dict[str, np.ndarray]:
+    """The arrays of a NumPy file, never unpickled; a .npy file is its array `x`."""
+    try:
+        loaded = np.load(path, allow_pickle=False)
+        if isinstance(loaded, np.ndarray):
+            return {"x": loaded}
+        with loaded as arrays:
+            return {name: arrays[name] for name in arrays.files}
+    except (OSError, ValueError, EOFError, zipfile.BadZipFile, KeyError) as error:
+        reason = "it holds Python objects, not numbers" if "allow_pickle" in str(error) else str(error)[:150]
+        raise InputError(f"{path} cannot be read as a NumPy file: {reason}") from None
+
+
+def from_arrays(arrays: Mapping[str, np.ndarray], origin: str, split: str | None, labelled: bool) -> Collection:
+    """One split of `x`,`y` or `x_train`,`y_train`,`x_test`,`y_test`; "all" joins the two."""
+    chosen = _splits(arrays, origin, split)
+    samples = as_inputs(np.concatenate([arrays[f"x{end}"] for end in chosen]), origin)
+    assert not isinstance(samples, ImageFiles)
+    labels = None
+    if labelled:
+        absent = [f"y{end}" for end in chosen if f"y{end}" not in arrays]
+        if absent:
+            raise InputError(f"{origin} has no labels: the array {absent[0]!r} is missing")
+        labels = label_names(np.concatenate([arrays[f"y{end}"] for end in chosen]), origin)
+        if len(labels) != len(samples):
+            raise InputError(f"{origin} has {len(samples):,} samples but {len(labels):,} labels")
+    return Collection(origin, samples, [str(row) for row in range(len(samples))], labels)
+
+
+def _splits(arrays: Mapping[str, np.ndarray], origin: str, split: str | None) -> list[str]:
+    there = [end for end in ("", "_train", "_test") if f"x{end}" in arrays]
+    if not there:
+        raise InputError(f"{origin} has no array x or x_train; it has {', '.join(sorted(arrays)) or 'none'}")
+    if split == "all" or (split is None and there == [""]):
+        return there
+    wanted = f"_{split or 'train'}"
+    if wanted not in there:
+        known = ", ".join(end.removeprefix("_") for end in there if end) or "none"
+        raise InputError(f"{origin} has no split {wanted[1:]!r}; its splits are {known}, and all")
+    return [wanted]
+
+
+def label_names(y: np.ndarray, origin: str) -> list[str]:
+    """Labels of any kind, one a sample, as words."""
+    if y.ndim != 1:
+        raise InputError(f"{origin} has labels of shape {y.shape}; expected one label a sample")
+    if y.dtype.kind == "f":
+        if not np.all(np.isfinite(y) & (y == np.round(y))):
+            raise InputError(f"{origin} has labels that are neither whole numbers nor words")
+        y = y.astype(np.int64)
+    if y.dtype.kind == "S":
+        y = np.char.decode(y, "utf-8", "replace")
+    return [str(label) for label in y.tolist()]

@@ -1,0 +1,30 @@
+"""What a classifier must remember of its data to read new files as it read the old ones."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from calida.data.preparation import Preparation
+
+
+@dataclass(frozen=True)
+class DataCard:
+    """Class names in the order of the outputs, feature columns, and the preparation of each domain with its notes."""
+
+    classes: tuple[str, ...]
+    columns: tuple[str, ...]
+    source: Preparation
+    target: Preparation
+    source_notes: tuple[str, ...] = ()
+    target_notes: tuple[str, ...] = ()
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+    @staticmethod
+    def from_json(values: Mapping[str, Any]) -> DataCard:
+        plain: dict[str, Any] = {key: tuple(value) for key, value in values.items() if key not in ("source", "target")}
+        source, target = (Preparation.from_json(values[key]) for key in ("source", "target"))
+        return DataCard(source=source, target=target, **plain)

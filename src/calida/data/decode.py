@@ -1,0 +1,51 @@
+"""One image file -> one tensor of bytes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import torch
+from PIL import Image, ImageOps
+from torch import Tensor
+
+from calida.errors import InputError
+
+IMAGE_SUFFIXES = frozenset((".png", ".jpg", ".jpeg", ".bmp", ".gif", ".webp", ".tif", ".tiff", ".ppm", ".pgm", ".pnm"))
+
+
+class UnreadableImageError(InputError):
+    """A file that should be an image and cannot be decoded."""
+
+
+def decode_image(path: Path, channels: int) -> Tensor:
+    """Bytes [C, h, w] of an image of any kind, upright, transparent parts on white; C is 1 or 3."""
+    try:
+        with Image.open(path) as file:
+            image: Image.Image = ImageOps.exif_transpose(file)
+            if image.mode.startswith(("I", "F")):  # 16 bits and more: Pillow would cut them off at 255
+                image = _to_bytes(image)
+            if image.has_transparency_data:
+                clear = image.convert("RGBA")
+                image = Image.alpha_composite(Image.new("RGBA", clear.size, "white"), clear)
+            pixels = np.array(image.convert("L" if channels == 1 else "RGB"))
+    except Exception as error:  # decoders of broken files raise whatever they stumble over
+        reason = " ".join(str(error).split()) or type(error).__name__
+        raise UnreadableImageError(f"the image {path} cannot be read: {reason[:200]}") from None
+    return torch.from_numpy(pixels.reshape(*pixels.shape[:2], channels)).permute(2, 0, 1)
+
+
+def image_facts(path: Path) -> tuple[int, int, int]:
+    """Height, width and channels from the header alone; only grey images count as one channel."""
+    try:
+        with Image.open(path) as file:
+            grey = file.mode in ("1", "L", "F") or file.mode.startswith("I")
+            return file.height, file.width, 1 if grey else 3
+    except Exception as error:
+        raise UnreadableImageError(f"the image {path} cannot be read: {str(error)[:200]}") from None
+
+
+def _to_bytes(image: Image.Image) -> Image.Image:
+    values = np.asarray(image, dtype=np.float64)
+    highest = 65535 if values.max(initial=0) > 255 else 255
+    return Image.fromarray((values * (255 / highest)).clip(0, 255).astype(np.uint8))

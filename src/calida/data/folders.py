@@ -1,0 +1,94 @@
+"""Folders of images and lists of image files."""
+
+from __future__ import annotations
+
+import csv
+import os
+from pathlib import Path
+
+from calida.data.collection import Collection
+from calida.data.decode import IMAGE_SUFFIXES
+from calida.errors import InputError
+
+PATH_COLUMNS = ("path", "file", "filename", "image")
+_DELIMITERS = {".csv": ",", ".tsv": "\t"}
+
+
+def read_folder(folder: Path, origin: str, labelled: bool) -> Collection:
+    """All images below a folder; if `labelled`, the first sub-folder of each is its class."""
+    found = [Path(place, name) for place, _, names in os.walk(folder, followlinks=True) for name in names]
+    visible = [path for path in found if not any(part.startswith(".") for part in path.relative_to(folder).parts)]
+    paths = sorted(path for path in visible if path.suffix.lower() in IMAGE_SUFFIXES)
+    if not paths:
+        raise InputError(f"the folder {folder} holds no images ({len(visible)} other files)")
+    names = [path.relative_to(folder).as_posix() for path in paths]
+    others = len(visible) - len(paths)
+    notes = (f"{others:,} files that are no images were left out",) if others else ()
+    if not labelled:
+        return Collection(origin, paths, names, notes=notes)
+    loose = [name for name in names if "/" not in name]
+    if loose:
+        raise InputError(
+            f"{len(loose):,} of {len(names):,} images lie directly in {folder}, for example {loose[0]}: "
+            "labelled images belong into one sub-folder a class"
+        )
+    return Collection(origin, paths, names, [name.split("/", 1)[0] for name in names], notes=notes)
+
+
+def is_image_list(path: Path) -> bool:
+    """Whether a text file lists images: by a column named path, or by a first cell that is a file."""
+    if path.suffix.lower() == ".txt":
+        return True
+    with path.open(newline="", encoding="utf-8-sig", errors="replace") as file:
+        first = next(csv.reader(file, delimiter=_DELIMITERS[path.suffix.lower()]), [])
+    known = any(cell.strip().lower() in PATH_COLUMNS for cell in first)
+    return known or (bool(first) and _is_file(path.parent / first[0]))
+
+
+def read_image_list(path: Path, origin: str, labelled: bool, label: str | None) -> Collection:
+    """The files of a list; paths are relative to it."""
+    names, labels = list_entries(path, labelled, label)
+    paths = [path.parent / name for name in names]
+    missing = [name for name, file in zip(names, paths, strict=True) if not _is_file(file)]
+    if missing:
+        raise InputError(f"the list {path} names {len(missing):,} files that do not exist, the first is {missing[0]}")
+    return Collection(origin, paths, names, labels)
+
+
+def list_entries(path: Path, labelled: bool, label: str | None) -> tuple[list[str], list[str] | None]:
+    """File names and labels of a list of `path,label`, with or without a header."""
+    rows = [row for row in _cells(path) if any(cell.strip() for cell in row)]
+    if not rows:
+        raise InputError(f"the list {path} is empty")
+    place, label_place = 0, 1
+    header = [cell.strip().lower() for cell in rows[0]]
+    if any(cell in PATH_COLUMNS for cell in header):
+        place = next(index for index, cell in enumerate(header) if cell in PATH_COLUMNS)
+        wanted = (label or "label").lower()
+        label_place = header.index(wanted) if wanted in header else -1
+        rows = rows[1:]
+    short = [index for index, row in enumerate(rows) if len(row) <= max(place, label_place if labelled else 0)]
+    if labelled and (label_place < 0 or short):
+        where = f"in row {short[0] + 1}" if short else f"in its header ({', '.join(header)})"
+        raise InputError(f"the list {path} has no label {where}; expected rows of path,label")
+    if short or not rows:
+        raise InputError(f"the list {path} has {'an incomplete row' if short else 'a header and no rows'}")
+    names = [row[place].strip() for row in rows]
+    return names, [row[label_place].strip() for row in rows] if labelled else None
+
+
+def _is_file(path: Path) -> bool:
+    try:
+        return path.is_file()
+    except (OSError, ValueError):  # a cell may hold what no file system takes for a name
+        return False
+
+
+def _cells(path: Path) -> list[list[str]]:
+    try:
+        with path.open(newline="", encoding="utf-8-sig") as file:
+            if path.suffix.lower() == ".txt":
+                return [line.rsplit(maxsplit=1) for line in file]
+            return list(csv.reader(file, delimiter=_DELIMITERS[path.suffix.lower()]))
+    except (UnicodeDecodeError, csv.Error) as error:
+        raise InputError(f"the list {path} is not readable text: {error}") from None

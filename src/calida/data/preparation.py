@@ -1,0 +1,130 @@
+"""What is done to the samples of a domain before a network reads them, as values that can be shown and saved."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields
+from typing import Any
+
+import torch
+from torch import Tensor
+
+
+@dataclass(frozen=True)
+class Preparation:
+    """The steps from a sample as it comes to the shape that both domains share, in the order of these fields.
+
+    Images are [C, h, w] of any size or batches of them; vectors are rows. Values first: `gain` and `offset`, one number
+    or one a column, then rounding to bytes, then inversion. Then geometry: channels, an optional detour through a
+    smaller size that takes away detail, and the image, cropped to the frame's aspect, at `inner` size in the middle
+    of a plain frame.
+    """
+
+    shape: tuple[int, ...]
+    gain: tuple[float, ...] = (1.0,)
+    offset: tuple[float, ...] = (0.0,)
+    as_bytes: bool = False
+    invert: bool = False
+    detail: tuple[int, int] | None = None
+    inner: tuple[int, int] | None = None
+    background: float = 0.0  # as the pixels' values are
+
+    def __call__(self, x: Tensor) -> Tensor:
+        x = self._values(x)
+        return self._geometry(x) if len(self.shape) == 3 else x
+
+    def _values(self, x: Tensor) -> Tensor:
+        if self.gain != (1.0,) or self.offset != (0.0,):
+            x = x.float() * torch.tensor(self.gain) + torch.tensor(self.offset)
+        if self.as_bytes and x.dtype != torch.uint8:
+            x = x.round().clamp(0, 255).byte()
+        if self.invert:
+            x = (255 if x.dtype == torch.uint8 else 1) - x
+        return x
+
+    def _geometry(self, x: Tensor) -> Tensor:
+        channels, height, width = self.shape
+        batch = to_channels(x if x.ndim == 4 else x[None], channels)
+        inner = self.inner or (height, width)
+        batch = crop_to_aspect(batch, inner)
+        if self.detail is not None:
+            batch = resize(batch, self.detail)
+        batch = resize(batch, inner)
+        if inner != (height, width):
+            frame = batch.new_full((len(batch), channels, height, width), self.background)
+            top, left = (height - inner[0]) // 2, (width - inner[1]) // 2
+            frame[:, :, top : top + inner[0], left : left + inner[1]] = batch
+            batch = frame
+        return batch if x.ndim == 4 else batch[0]
+
+    def explain(self, before: tuple[int, ...] | None) -> list[str]:
+        """What these steps do to samples of the shape `before` (None: images of many sizes), one phrase a step."""
+        told = []
+        if len(self.gain) > 1:
+            told.append("every column brought to the source's mean and spread")
+        elif self.gain != (1.0,) or self.offset != (0.0,):
+            told.append(f"values multiplied by {self.gain[0]:.4g} and shifted by {self.offset[0]:.4g}")
+        if self.invert:
+            told.append("light and dark exchanged")
+        if len(self.shape) != 3:
+            return told
+        channels, height, width = self.shape
+        if before is not None and before[0] != channels:
+            told.append("grey copied to three channels" if before[0] == 1 else f"reduced to {channels} channel(s)")
+        if self.detail is not None:
+            told.append(f"reduced to {_times(self.detail)} first, as the other domain has no more detail")
+        inner = self.inner or (height, width)
+        if before is None:
+            told.append(f"middle part resized to {_times(inner)}")
+        elif tuple(before[1:]) != inner:
+            told.append(f"resized from {_times(before[1:])} to {_times(inner)}")
+        if self.inner is not None:
+            told.append(
+                f"placed in the middle of {_times((height, width))}, so that content is equally large in both domains"
+            )
+        return told
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+    @staticmethod
+    def from_json(values: Mapping[str, Any]) -> Preparation:
+        known = {field.name for field in fields(Preparation)}
+        plain: dict[str, Any] = {
+            key: tuple(value) if isinstance(value, list) else value for key, value in values.items()
+        }
+        return Preparation(**{key: value for key, value in plain.items() if key in known})
+
+
+def to_channels(batch: Tensor, channels: int) -> Tensor:
+    """Grey images repeated, or colour ones averaged by how bright the eye finds red, green and blue."""
+    have = batch.shape[1]
+    if have == channels:
+        return batch
+    if have == 1:
+        return batch.expand(-1, channels, -1, -1)
+    if channels == 3:
+        return batch[:, :3]  # what is over is transparency
+    weights = torch.tensor([0.299, 0.587, 0.114], device=batch.device).view(1, 3, 1, 1)
+    grey = (batch[:, :3].float() * weights).sum(1, keepdim=True)
+    return grey.round().byte() if batch.dtype == torch.uint8 else grey
+
+
+def crop_to_aspect(batch: Tensor, size: tuple[int, int]) -> Tensor:
+    """The largest middle part with the proportions of `size`."""
+    height, width = batch.shape[-2:]
+    scale = min(height / size[0], width / size[1])
+    tall, wide = max(round(size[0] * scale), 1), max(round(size[1] * scale), 1)
+    top, left = (height - tall) // 2, (width - wide) // 2
+    return batch[..., top : top + tall, left : left + wide]
+
+
+def resize(batch: Tensor, size: tuple[int, int]) -> Tensor:
+    """Bilinear, with the averaging over pixels that shrinking needs."""
+    if tuple(batch.shape[-2:]) == size:
+        return batch
+    return torch.nn.functional.interpolate(batch.contiguous(), size, mode="bilinear", antialias=True)
+
+
+def _times(size: tuple[int, ...]) -> str:
+    return " x ".join(map(str, size))

@@ -1,0 +1,100 @@
+"""Tables of numeric features: CSV, TSV and Parquet."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import torch
+
+from calida.data.collection import Collection
+from calida.errors import InputError
+
+TABLE_SUFFIXES = (".csv", ".tsv", ".parquet")
+_MISSING = ["", "NA", "N/A", "NaN", "nan", "null"]
+
+
+def read_table(path: Path, origin: str, label: str | None, labelled: bool) -> Collection:
+    """Rows of numbers; the column `label`, if there, is never a feature and only read where labels are asked for."""
+    frame = _read(path)
+    if labelled:
+        if label is None:
+            raise InputError(f"{path} is a table: name its label column with --label; it has {_list(frame.columns)}")
+        if label not in frame.columns:
+            raise InputError(f"{path} has no column {label!r}; it has {_list(frame.columns)}")
+    features = [column for column in frame.columns if column != label]
+    if not features or not len(frame):
+        raise InputError(f"{path} has no {'rows' if features else 'feature columns'}")
+    values = np.stack([_numbers(frame[column], path) for column in features], 1)
+    labels = _labels(frame[label], path) if labelled and label else None
+    rows = [str(row) for row in range(len(frame))]
+    return Collection(origin, torch.from_numpy(values), rows, labels, tuple(features))
+
+
+def read_label_column(path: Path, label: str) -> list[str]:
+    """The labels of a table, by the name of their column; of a table with a single column, that one."""
+    frame = _read(path)
+    column = frame.columns[0] if len(frame.columns) == 1 else label
+    if column not in frame.columns:
+        raise InputError(f"{path} has no column {label!r}; it has {_list(frame.columns)}")
+    return _labels(frame[column], path)
+
+
+def match_columns(target: Collection, columns: tuple[str, ...]) -> Collection:
+    """The target's columns in the source's order, by name; columns that the source lacks are left out."""
+    if not columns or not target.columns or target.columns == columns:
+        return target
+    absent = [column for column in columns if column not in target.columns]
+    if absent:
+        raise InputError(f"{target.origin} lacks the column {absent[0]!r} of the source ({len(absent)} such columns)")
+    extra = [column for column in target.columns if column not in columns]
+    notes = (f"columns that the source lacks were left out: {_list(extra)}",) if extra else ()
+    assert isinstance(target.samples, torch.Tensor)
+    order = [target.columns.index(column) for column in columns]
+    return Collection(
+        target.origin, target.samples[:, order], target.names, target.labels, columns, target.notes + notes
+    )
+
+
+def _read(path: Path) -> pl.DataFrame:
+    try:
+        if path.suffix.lower() == ".parquet":
+            return pl.read_parquet(path)
+        separator = "\t" if path.suffix.lower() == ".tsv" else ","
+        return pl.read_csv(path, separator=separator, infer_schema_length=None, null_values=_MISSING)
+    except (pl.exceptions.PolarsError, OSError, UnicodeDecodeError) as error:
+        raise InputError(f"the table {path} cannot be read: {str(error).splitlines()[0][:200]}") from None
+
+
+def _numbers(column: pl.Series, path: Path) -> np.ndarray:
+    name = f"the column {column.name!r} of {path}"
+    if not (column.dtype.is_numeric() or column.dtype in (pl.Boolean, pl.Null)):
+        wrong = next((value for value in column if value is not None and not _is_number(value)), column[0])
+        raise InputError(f"{name} is not numeric: it holds {wrong!r}; leave it out, or name it with --label")
+    values = column.cast(pl.Float32, strict=False)
+    missing = (values.is_null() | values.is_nan()).arg_true()
+    if len(missing):
+        raise InputError(f"{name} lacks {len(missing):,} values, the first in row {missing[0]}; fill or drop them")
+    return values.to_numpy()
+
+
+def _is_number(value: object) -> bool:
+    try:
+        float(str(value))
+    except ValueError:
+        return False
+    return True
+
+
+def _labels(column: pl.Series, path: Path) -> list[str]:
+    if column.null_count():
+        raise InputError(f"the label column {column.name!r} of {path} lacks {column.null_count():,} values")
+    if column.dtype.is_float() and bool((column == column.round()).all()):
+        column = column.cast(pl.Int64)  # 3.0 is class 3
+    return [str(value) for value in column]
+
+
+def _list(columns: list[str]) -> str:
+    shown = ", ".join(columns[:8])
+    return f"{shown}, ... ({len(columns)} columns)" if len(columns) > 8 else shown

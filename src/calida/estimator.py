@@ -1,0 +1,207 @@
+"""The scikit-learn face: fit, predict and predict_proba on feature vectors, with the target as unlabelled samples."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import fields
+from numbers import Integral
+from typing import Any, ClassVar
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils import _safe_indexing, check_array, check_consistent_length, check_random_state
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted, validate_data
+from torch import Tensor, nn
+
+from calida.adaptation import Adapted, adapt
+from calida.data import split_validation
+from calida.errors import InputError
+from calida.model import Prediction
+from calida.recipes import DEFAULT_RECIPE, Recipe, get_recipe
+from calida.seeds import Seeds
+from calida.training import print_rounds
+from calida.uncertainty import mutual_information
+
+_UNCERTAINTIES = ("confidence", "entropy", "aleatoric", "epistemic")
+_SETTING = "settings__"
+_ROWS = 64  # a multiple of every vector width
+
+
+class CalibratedAdapter(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+    """A scikit-learn classifier that adapts to unlabelled target samples while it is fitted.
+
+    `settings` overrides values of the recipe; a search may also reach one by name, as `settings__rounds`. Samples are
+    vectors [N, D] and labels of any kind; images go to `calida.adapt`.
+    """
+
+    # scikit-learn's metadata routing, and with it skada's pipelines, hand over what is asked for here.
+    __metadata_request__fit: ClassVar[dict[str, bool]] = {"X_target": True, "sample_domain": True}
+    __metadata_request__predict: ClassVar[dict[str, bool]] = {"sample_domain": True}
+    __metadata_request__predict_proba: ClassVar[dict[str, bool]] = {"sample_domain": True}
+    __metadata_request__predict_log_proba: ClassVar[dict[str, bool]] = {"sample_domain": True}
+
+    def __init__(
+        self,
+        recipe: str | Recipe = DEFAULT_RECIPE,
+        settings: Mapping[str, Any] | None = None,
+        backbone: str | nn.Module = "auto",
+        validation: float = 0.1,
+        random_state: int | np.random.RandomState | None = 0,
+        device: torch.device | str | None = None,
+        verbose: int = 0,
+    ) -> None:
+        self.recipe = recipe
+        self.settings = settings
+        self.backbone = backbone
+        self.validation = validation
+        self.random_state = random_state
+        self.device = device
+        self.verbose = verbose
+
+    def set_params(self, **params: Any) -> CalibratedAdapter:
+        """Set parameters; `settings__NAME` sets one of the recipe's and leaves the others as they are."""
+        single = {key.removeprefix(_SETTING): params.pop(key) for key in list(params) if key.startswith(_SETTING)}
+        super().set_params(**params)
+        if single:
+            self.settings = {**(self.settings or {}), **single}
+        return self
+
+    def fit(self, X: Any, y: Any, *, X_target: Any = None, sample_domain: Any = None) -> CalibratedAdapter:
+        """Train on source and adapt to target.
+
+        The target comes as `X_target`, or among the rows of `X`, marked as skada does by a negative `sample_domain`;
+        what `y` says of those rows is dropped unread. With neither, the recipe's network is trained on source alone.
+        The steps before this one in a pipeline see all rows of `X`, but `X_target` only if the pipeline is made with
+        `transform_input=["X_target"]`. Batches are made smaller where there are too few samples to fill one.
+        """
+        if sample_domain is not None:
+            if X_target is not None:
+                raise InputError("the target is given twice, as X_target and by sample_domain; choose one")
+            X, y, X_target = _split_domains(X, y, sample_domain)
+        x, y = validate_data(self, X, y, dtype=np.float32, ensure_min_samples=2)
+        check_classification_targets(y)
+        target = x if X_target is None else self._check_target(X_target)
+        self.classes_, labels = np.unique(y, return_inverse=True)
+        seed = _as_seed(self.random_state)
+        kept, _ = split_validation(torch.from_numpy(labels), self.validation, Seeds(seed))
+        recipe = self._recipe_for(min(len(kept), len(target)), adapting=X_target is not None)
+        self.adapted_ = adapt(
+            (x, labels),
+            target,
+            recipe,
+            backbone=self.backbone,
+            validation=self.validation,
+            seed=seed,
+            device=self.device,
+            observe=print_rounds if self.verbose else None,
+        )
+        self.history_ = self.adapted_.history
+        self.target_information_ = float(mutual_information(_normalised(_predict(self.adapted_, target))))
+        return self
+
+    def predict(self, X: Any, *, sample_domain: Any = None) -> NDArray[Any]:
+        """The most probable class of each sample, whichever domain it is from."""
+        most_probable = self.predict_log_proba(X).argmax(1)
+        labels: NDArray[Any] = self.classes_[most_probable]
+        return labels
+
+    def predict_proba(self, X: Any, *, sample_domain: Any = None) -> NDArray[np.float64]:
+        """Probabilities [N, K], columns in the order of `classes_`."""
+        probabilities: NDArray[np.float64] = np.exp(self.predict_log_proba(X))
+        return probabilities
+
+    def predict_log_proba(self, X: Any, *, sample_domain: Any = None) -> NDArray[np.float64]:
+        """Logarithms of the probabilities, [N, K]."""
+        return _normalised(self._predict(X)).numpy()
+
+    def predict_uncertainty(self, X: Any) -> dict[str, NDArray[np.float64]]:
+        """Confidence, and entropy = aleatoric + epistemic in nats, each [N]; pandas.DataFrame makes a table of it."""
+        prediction = self._predict(X)
+        return {name: getattr(prediction, name).double().numpy() for name in _UNCERTAINTIES}
+
+    def _predict(self, X: Any) -> Prediction:
+        check_is_fitted(self)
+        return _predict(self.adapted_, validate_data(self, X, reset=False, dtype=np.float32))
+
+    def _check_target(self, X_target: Any) -> NDArray[np.float32]:
+        """Check the target's values under its own name, and its features against the source's, names and number."""
+        target: NDArray[np.float32] = check_array(
+            X_target, dtype=np.float32, ensure_min_samples=2, estimator=self, input_name="X_target"
+        )
+        validate_data(self, X_target, reset=False, skip_check_array=True)
+        return target
+
+    def _recipe_for(self, rows: int, adapting: bool) -> Recipe:
+        """The recipe with its settings, cut down to what `rows` samples in the smaller domain allow."""
+        settings = {} if self.settings is None else self.settings
+        if not isinstance(settings, Mapping):
+            raise InputError(f"settings is a mapping from names to values, not {settings!r}")
+        recipe = self.recipe if isinstance(self.recipe, Recipe) else get_recipe(self.recipe)
+        recipe = recipe.with_settings(**settings)
+        if not adapting:
+            recipe = recipe.with_settings(rounds=0, gvr_weight=0.0)
+        if rows < recipe.batch_size:
+            recipe = recipe.with_settings(batch_size=rows, gvr_groups=max(2, min(recipe.gvr_groups, rows // 2)))
+        return recipe
+
+
+def label_free_score(estimator: Any, X: Any = None, y: Any = None) -> float:
+    """How informative the predictions on target are, H(mean p) - mean H(p) in nats: a scorer that reads no labels.
+
+    It grows as predictions become certain and spread over the classes (information maximisation, Bridle et al., 1991).
+    The value is of the target that the estimator was fitted with, or of source if there was none; `X` and `y` are what
+    scikit-learn's searches hand to any scorer, and are not looked at.
+    """
+    while not isinstance(estimator, CalibratedAdapter):
+        estimator = _inside(estimator)
+    check_is_fitted(estimator)
+    return estimator.target_information_
+
+
+def _inside(estimator: Any) -> Any:
+    """What a pipeline ends in, a search has found, or a selector of skada has fitted."""
+    if hasattr(estimator, "steps"):
+        return estimator.steps[-1][1]
+    for name in ("best_estimator_", "base_estimator_"):
+        if hasattr(estimator, name):
+            return getattr(estimator, name)
+    raise InputError(f"there is no fitted CalibratedAdapter in {estimator!r}")
+
+
+def _split_domains(X: Any, y: Any, sample_domain: Any) -> tuple[Any, Any, Any]:
+    """Source samples, source labels, target samples: the target's labels go no further than this."""
+    domain = check_array(sample_domain, ensure_2d=False, input_name="sample_domain")
+    check_consistent_length(X, y, domain)
+    source, target = np.flatnonzero(domain >= 0), np.flatnonzero(domain < 0)
+    if not len(source) or not len(target):
+        raise InputError(
+            f"sample_domain marks {len(source)} samples as source (0 or more) and {len(target)} as target (negative); "
+            "both are needed"
+        )
+    return _safe_indexing(X, source), None if y is None else _safe_indexing(y, source), _safe_indexing(X, target)
+
+
+def _as_seed(random_state: Any) -> int:
+    """A whole number as it is, so that it means what `calida.adapt` means by it; anything else gives one draw."""
+    if isinstance(random_state, Integral):
+        return int(random_state)
+    return int(check_random_state(random_state).randint(np.iinfo(np.int32).max))
+
+
+def _predict(adapted: Adapted, x: NDArray[np.float32]) -> Prediction:
+    """Predict in batches filled up to whole vectors.
+
+    A processor rounds the last few rows of a batch otherwise than the rest, by one part in ten million, and
+    scikit-learn holds that a sample's probabilities depend neither on its place nor on the samples beside it.
+    """
+    filled = np.pad(x, ((0, -len(x) % _ROWS), (0, 0)), mode="edge")
+    prediction = adapted.predict(filled, batch_size=8 * _ROWS)
+    return Prediction(*(getattr(prediction, field.name)[: len(x)] for field in fields(Prediction)))
+
+
+def _normalised(prediction: Prediction) -> Tensor:
+    """Log-probabilities in float64, whose rows sum to one as closely as scikit-learn's metrics demand."""
+    return prediction.log_probs.double().log_softmax(-1)

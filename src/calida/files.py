@@ -1,0 +1,73 @@
+"""Files that are whole or not there, and locks that end with the process that holds them."""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import IO
+
+if sys.platform == "win32":
+    import msvcrt
+else:
+    import fcntl
+
+
+def write_atomically(path: Path, content: bytes) -> None:
+    """Write beside the destination, flush to disk, then rename over it."""
+    handle, temporary = tempfile.mkstemp(prefix=".writing-", dir=path.parent)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        os.chmod(temporary, 0o666 & ~_umask())  # temporary files are private; this one is to be as any other
+        os.replace(temporary, path)
+    except BaseException:
+        Path(temporary).unlink(missing_ok=True)
+        raise
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
+
+
+@contextmanager
+def locked(path: Path) -> Iterator[None]:
+    """Hold `path` as a lock; BlockingIOError if another process holds it. A killed holder lets go of it."""
+    while True:
+        file = path.open("ab")
+        try:
+            _lock(file)
+            with suppress(FileNotFoundError):
+                if os.path.samestat(os.fstat(file.fileno()), path.stat()):
+                    break
+            file.close()  # the holder before removed this file after it was opened here: it guards nothing now
+        except BaseException:
+            file.close()
+            raise
+    try:
+        yield
+    finally:
+        if sys.platform == "win32":  # an open file cannot be removed there, nor one that another has just opened
+            file.close()
+            with suppress(OSError):
+                path.unlink()
+        else:  # removed while held, so that whoever waits for it sees that it is gone
+            path.unlink(missing_ok=True)
+            file.close()
+
+
+def _lock(file: IO[bytes]) -> None:
+    if sys.platform == "win32":
+        try:
+            msvcrt.locking(file.fileno(), msvcrt.LK_NBLCK, 1)
+        except PermissionError as error:
+            raise BlockingIOError(*error.args) from None
+    else:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -1,0 +1,292 @@
+"""The figures of a report: each a picture, what it says in a sentence, and the same as a table."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import torch
+from markupsafe import Markup
+
+from calida.report.evidence import View
+from calida.report.finding import Finding
+from calida.report.svg import Plot, tag
+from calida.uncertainty import binned_error, reliability_bins, renyi_entropy
+
+_BINS = 15
+_BEFORE, _AFTER = "source only", "adapted"
+
+
+@dataclass(frozen=True)
+class Panel:
+    """One picture of a figure."""
+
+    title: str
+    picture: Markup
+
+
+@dataclass(frozen=True)
+class Table:
+    """The numbers behind a figure, for those who would rather read, or listen."""
+
+    header: Sequence[str]
+    rows: Sequence[Sequence[str]]
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A titled group of pictures with a legend of (kind, words)."""
+
+    key: str
+    title: str
+    caption: str
+    panels: Sequence[Panel]
+    legend: Sequence[tuple[str, str]] = ()
+    table: Table | None = None
+    wide: bool = field(default=False)
+
+
+def views(finding: Finding) -> list[tuple[str, View]]:
+    """Before and after, or the only one there is."""
+    pairs = [(_BEFORE, finding.evidence.before), (_AFTER, finding.evidence.after)]
+    return pairs if finding.adapted else pairs[:1]
+
+
+def feature_map(finding: Finding) -> Figure:
+    evidence, classes = finding.evidence, finding.classes
+    panels = []
+    for name, view in views(finding):
+        low, high = view.map.min(0), view.map.max(0)
+        pad = 0.03 * (high - low + 1e-9)
+        size = (460, 380)
+        bounds = [(float(low[axis] - pad[axis]), float(high[axis] + pad[axis])) for axis in (0, 1)]
+        plot = Plot(bounds[0], bounds[1], size=size, x_ticks=[], y_ticks=[], left=8)
+        count = len(evidence.mapped_source)
+        for row, (x, y) in zip(evidence.mapped_source, view.map[:count], strict=True):
+            label = int(evidence.validation_labels[row])
+            plot.dot(float(x), float(y), "point source", f"source, class {classes[label]}", 2.6, data_class=label)
+        for row, (x, y) in zip(evidence.mapped_target, view.map[count:], strict=True):
+            label = int(view.target[row].argmax())
+            tip = f"target {finding.names[row]}, predicted {classes[label]} at {np.exp(view.target[row].max()):.0%}"
+            if finding.truth is not None:
+                tip += f", in truth {classes[int(finding.truth[row])]}"
+            plot.dot(float(x), float(y), "point target", tip, 2.8, data_class=label)
+        summary = f"Map of features, {name}: {count} source and {len(evidence.mapped_target)} target samples"
+        panels.append(Panel(name, plot.draw(summary)))
+    caption = (
+        "Each dot is a sample, placed by t-SNE so that samples with alike features lie together. Rings are source "
+        "validation in its true class's colour, filled dots are target in the predicted class's colour. A good "
+        "adaptation lays dots of a colour onto rings of the same colour."
+    )
+    return Figure("map", "How both domains look to the network", caption, panels, wide=True)
+
+
+def entropy_histograms(finding: Finding) -> Figure:
+    highest = float(np.log(len(finding.classes)))
+    edges = np.linspace(0, highest, 25)
+    panels, rows = [], []
+    for name, view in views(finding):
+        source = renyi_entropy(torch.from_numpy(view.validation).double(), 1.0).numpy()
+        shares = {
+            "source": np.histogram(source.clip(0, highest), edges)[0] / len(source),
+            "target": np.histogram(view.uncertainty[:, 0].clip(0, highest), edges)[0] / len(view.uncertainty),
+        }
+        plot = Plot(
+            (0, highest), (0, max(float(s.max()) for s in shares.values())), "predictive entropy (nats)", "share"
+        )
+        half = (edges[1] - edges[0]) / 2
+        for offset, (domain, values) in enumerate(shares.items()):
+            for edge, share in zip(edges[:-1], values, strict=True):
+                tip = f"{domain}: {share:.1%} with entropy {edge:.2f} to {edge + 2 * half:.2f}"
+                plot.bar(edge + offset * half, edge + (offset + 0.92) * half, float(share), domain, tip)
+        means = (float(source.mean()), float(view.uncertainty[:, 0].mean()))
+        panels.append(
+            Panel(name, plot.draw(f"Entropy histogram, {name}: mean {means[0]:.3f} source, {means[1]:.3f} target"))
+        )
+        rows += [
+            [name, f"{means[0]:.3f}", f"{means[1]:.3f}", f"{shares['source'][0]:.1%}", f"{shares['target'][0]:.1%}"]
+        ]
+    caption = "How uncertain the classifier is, source against target. Left is certain; all classes alike is far right."
+    header = ["classifier", "mean source", "mean target", "source in first bar", "target in first bar"]
+    legend = [("source", "source validation"), ("target", "target")]
+    return Figure("entropy", "Uncertainty on source and target", caption, panels, legend, Table(header, rows))
+
+
+def reliability(finding: Finding) -> Figure:
+    """Source validation always; target where its labels are known."""
+    panels, rows = [], []
+    for name, view in views(finding):
+        sets = [("source validation", view.validation, torch.from_numpy(finding.evidence.validation_labels), "source")]
+        if finding.truth is not None:
+            sets.append(("target, oracle", view.target, finding.truth, "target"))
+        for domain, log_probs, labels, kind in sets:
+            confidence, predicted = torch.from_numpy(log_probs).double().exp().max(-1)
+            bins = reliability_bins(confidence, predicted == labels, _BINS)
+            plot = Plot((0, 1), (0, 1), "confidence", "share right")
+            plot.line([(0, 0), (1, 1)], "ideal")
+            total = float(bins.counts.sum())
+            for index in range(_BINS):
+                count = float(bins.counts[index])
+                if count == 0:
+                    continue
+                right, said = float(bins.accuracy[index]), float(bins.confidence[index])
+                tip = f"{count:.0f} samples ({count / total:.1%}): {said:.1%} confident, {right:.1%} right"
+                plot.bar(index / _BINS + 0.003, (index + 1) / _BINS - 0.003, right, kind, tip)
+                plot.dot(said, right, f"dot {kind}", tip, 2 + 5 * (count / total) ** 0.5)
+            error = float(binned_error(bins))
+            title = f"{name}, {domain}"
+            panels.append(Panel(f"{title}: ECE {error:.1%}", plot.draw(f"Reliability of {title}, ECE {error:.1%}")))
+            rows.append([name, domain, f"{error:.2%}", f"{total:.0f}"])
+    caption = "Bars on the diagonal mean that 80 % confidence is right 80 % of the time; under it, over-confident."
+    table = Table(["classifier", "samples of", "ECE", "number"], rows)
+    return Figure("reliability", "Can the probabilities be believed?", caption, panels, table=table)
+
+
+def class_shares(finding: Finding) -> Figure:
+    classes = finding.classes
+    series: dict[str, tuple[str, np.ndarray]] = {"source": ("source", finding.source_shares())}
+    if finding.adapted:
+        series["before"] = ("target, source only", np.array(finding.before["target"]["class_shares"]))
+    series["target"] = ("target, adapted", np.array(finding.after["target"]["class_shares"]))
+    if finding.truth is not None:
+        counts = np.bincount(finding.truth.numpy(), minlength=len(classes))
+        series["truth"] = ("target in truth (oracle)", counts / counts.sum())
+    highest = max(float(values.max()) for _, values in series.values())
+    width = max(360, 22 * len(classes))
+    step = max(1, len(classes) // 40)
+    ticks = [(i + 0.5, classes[i][: max(2, 60 // len(classes))]) for i in range(0, len(classes), step)]
+    plot = Plot((0, len(classes)), (0, highest), "class", "share", (max(width, 760), 240), x_ticks=ticks)
+    for place, (kind, (words, values)) in enumerate(series.items()):
+        for index, share in enumerate(values):
+            start = index + 0.1 + 0.8 * place / len(series)
+            tip = f"{classes[index]}: {share:.1%} of {words}"
+            plot.bar(start, start + 0.72 / len(series), float(share), kind, tip, data_class=index)
+    rows = [[name, *(f"{values[i]:.1%}" for _, values in series.values())] for i, name in enumerate(classes)]
+    summary = f"Class shares of {len(classes)} classes"
+    legend = [(kind, words) for kind, (words, _) in series.items()]
+    table = Table(["class", *(words for words, _ in series.values())], rows)
+    caption = "What share of each domain goes to which class. A class that swallows others shows here first."
+    return Figure("classes", "Class shares", caption, [Panel("", plot.draw(summary))], legend, table, wide=True)
+
+
+def confusion(finding: Finding) -> Figure | None:
+    if finding.truth is None:
+        return None
+    classes, truth = finding.classes, finding.truth.numpy()
+    count = len(classes)
+    panels, rows = [], []
+    for name, view in views(finding):
+        predicted = view.target.argmax(1)
+        table = np.zeros((count, count), dtype=int)
+        np.add.at(table, (truth, predicted), 1)
+        totals = table.sum(1)
+        ticks = [(i + 0.5, text[: max(2, 40 // count)]) for i, text in enumerate(classes)] if count <= 40 else []
+        plot = Plot((0, count), (count, 0), "predicted", "true", (380, 360), x_ticks=ticks, y_ticks=[], left=60)
+        for place, text in ticks:
+            plot.parts.append(tag("text", text, x=54, y=plot.to_y(place) + 3.5, class_="tick end"))
+        for i in range(count):
+            for j in range(count):
+                share = table[i, j] / max(totals[i], 1)
+                tip = f"{table[i, j]} of {totals[i]} samples of {classes[i]} predicted {classes[j]} ({share:.1%})"
+                plot.cell(j, i, float(share), str(table[i, j]) if table[i, j] and count <= 20 else "", tip)
+        right = float((predicted == truth).mean())
+        panels.append(Panel(f"{name}: {right:.1%} right", plot.draw(f"Confusion matrix, {name}, {right:.1%} right")))
+        worst = sorted(((table[i, j], i, j) for i in range(count) for j in range(count) if i != j), reverse=True)[:5]
+        rows += [[name, classes[i], classes[j], str(number)] for number, i, j in worst if number]
+    caption = "Rows are true classes, columns predicted ones; oracle, as it needs target labels."
+    table_ = Table(["classifier", "true", "predicted", "samples"], rows)
+    return Figure("confusion", "What is taken for what (oracle)", caption, panels, table=table_, wide=True)
+
+
+@dataclass(frozen=True)
+class _Course:
+    """A quantity that moves from round to round: lines of (kind, words, reader of a record)."""
+
+    title: str
+    lines: Sequence[tuple[str, str, Callable[[Mapping[str, Any]], float | None]]]
+
+
+def _at(*keys: str) -> Callable[[Mapping[str, Any]], float | None]:
+    def read(record: Mapping[str, Any]) -> float | None:
+        value: Any = record
+        for key in keys:
+            value = value.get(key) if isinstance(value, Mapping) else None
+        return float(value) if isinstance(value, int | float) else None
+
+    return read
+
+
+def _balance(record: Mapping[str, Any]) -> float | None:
+    """Entropy of the class shares over its largest value: 1 is all classes alike, 0 is one class for all."""
+    shares = np.array(record.get("target", {}).get("class_shares", ()))
+    if len(shares) < 2:
+        return None
+    used = shares[shares > 0]
+    return float(-(used * np.log(used)).sum() / np.log(len(shares)))
+
+
+def _multiplier(record: Mapping[str, Any]) -> float | None:
+    states = list(record.get("multipliers", {}).values())
+    return float(states[0]["value"]) if states else None
+
+
+_COURSES = (
+    _Course(
+        "mean entropy (nats)",
+        (("source", "source", _at("source", "entropy")), ("target", "target", _at("target", "entropy"))),
+    ),
+    _Course(
+        "accuracy",
+        (
+            ("source", "source validation", _at("source", "accuracy")),
+            ("truth", "target (oracle)", _at("oracle", "accuracy")),
+        ),
+    ),
+    _Course("share of target selected", (("target", "selected", _at("selected", "share")),)),
+    _Course("class balance on target", (("target", "balance, 1 is even", _balance),)),
+    _Course("multiplier of the entropy", (("target", "multiplier", _multiplier),)),
+    _Course(
+        "gradient variance",
+        (
+            ("source", "source", _at("gradient_variance", "source")),
+            ("target", "target", _at("gradient_variance", "target")),
+        ),
+    ),
+)
+
+
+def courses(finding: Finding) -> Figure:
+    rounds = finding.rounds
+    starts = [index + 1 for index in range(1, len(rounds)) if rounds[index]["phase"] != rounds[index - 1]["phase"]]
+    panels, columns = [], {"round": [f"{r['phase']} {r['round'] + 1}" for r in rounds]}
+    for course in _COURSES:
+        lines = []
+        for kind, words, read in course.lines:
+            values = [(index + 1, value) for index, record in enumerate(rounds) if (value := read(record)) is not None]
+            if values:
+                lines.append((kind, words, values))
+                by_round = dict(values)
+                name = course.title if len(course.lines) == 1 else f"{course.title}, {words}"
+                columns[name] = [f"{by_round[i + 1]:.4g}" if i + 1 in by_round else "" for i in range(len(rounds))]
+        if not lines:
+            continue
+        everything = [value for _, _, values in lines for _, value in values]
+        low, high = min(everything), max(everything)
+        pad = 0.08 * (high - low) or 0.05 * abs(high) or 0.05
+        floor = 0.0 if low >= 0 and low < 0.5 * high else low - pad
+        plot = Plot((0.5, len(rounds) + 0.5), (floor, high + pad), "round", "", (360, 190))
+        for start in starts:
+            place = plot.to_x(start - 0.5)
+            plot.parts.append(tag("line", x1=place, x2=place, y1=10, y2=152, class_="ideal"))
+        for kind, words, values in lines:
+            tips = [f"{words}, {columns['round'][int(x) - 1]}: {value:.4g}" for x, value in values]
+            plot.line(values, kind, tips)
+        ends = ", ".join(f"{words} {values[0][1]:.3g} to {values[-1][1]:.3g}" for _, words, values in lines)
+        panels.append(Panel(course.title, plot.draw(f"{course.title} by round: {ends}")))
+    rows = [list(row) for row in zip(*columns.values(), strict=True)]
+    legend = [("source", "source"), ("target", "target")]
+    legend += [("truth", "target accuracy (oracle)")] if finding.truth is not None else []
+    caption = "One dot a round. The dashed line is where training on source ends and adaptation begins."
+    return Figure("rounds", "Round by round", caption, panels, legend, Table(list(columns), rows), wide=True)

@@ -1,0 +1,46 @@
+"""Everything that a report tells, before it is drawn."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from torch import Tensor
+
+from calida.report.evidence import Evidence
+
+
+@dataclass(frozen=True)
+class Finding:
+    """A finished run; `truth` are the target's labels where an oracle gave them."""
+
+    metrics: Mapping[str, Any]
+    rounds: Sequence[Mapping[str, Any]]
+    evidence: Evidence
+    named_by: str  # "path" or "row"
+    names: Sequence[str]
+    truth: Tensor | None
+
+    @property
+    def classes(self) -> list[str]:
+        return list(self.metrics["classes"])
+
+    @property
+    def before(self) -> Mapping[str, Any]:
+        return self.metrics["source_only"]  # type: ignore[no-any-return]
+
+    @property
+    def after(self) -> Mapping[str, Any]:
+        return self.metrics["adapted"]  # type: ignore[no-any-return]
+
+    @property
+    def adapted(self) -> bool:
+        """Whether there was any adaptation, or only training on source."""
+        return any(record["phase"] != "pretrain" for record in self.rounds)
+
+    def source_shares(self) -> np.ndarray:
+        counts = np.bincount(self.evidence.validation_labels, minlength=len(self.classes))
+        shares: np.ndarray = counts / counts.sum()
+        return shares

@@ -1,0 +1,49 @@
+"""The figures of a finished run: what is known without target labels, and an oracle's where they were given."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from calida.report.evidence import Evidence, View
+from calida.training import class_shares
+from calida.uncertainty import brier, calibration_error, nll, renyi_entropy
+
+
+def compute_metrics(evidence: Evidence, truth: Tensor | None) -> dict[str, Any]:
+    """`source_only` and `adapted`, each with `source`, `target` and, only where labels were given, `oracle`."""
+    return {
+        name: _describe(view, torch.from_numpy(evidence.validation_labels), truth)
+        for name, view in (("source_only", evidence.before), ("adapted", evidence.after))
+    }
+
+
+def _describe(view: View, validation_labels: Tensor, truth: Tensor | None) -> dict[str, Any]:
+    validation, target = torch.from_numpy(view.validation).double(), torch.from_numpy(view.target).double()
+    entropy, aleatoric, epistemic = np.asarray(view.uncertainty, dtype=np.float64).mean(0).tolist()
+    described = {
+        "source": {**score(validation, validation_labels), "entropy": float(renyi_entropy(validation, 1.0).mean())},
+        "target": {
+            "entropy": entropy,
+            "aleatoric": aleatoric,
+            "epistemic": epistemic,
+            "confidence": float(target.amax(-1).exp().mean()),
+            "class_shares": class_shares(target.argmax(-1), target.shape[-1]),
+        },
+    }
+    return described if truth is None else {**described, "oracle": score(target, truth)}
+
+
+def score(log_probs: Tensor, labels: Tensor) -> dict[str, float]:
+    """How predictions fare against labels."""
+    right = (log_probs.argmax(-1) == labels).double()
+    return {
+        "accuracy": float(right.mean()),
+        "mean_class_accuracy": float(torch.stack([right[labels == label].mean() for label in labels.unique()]).mean()),
+        "nll": float(nll(log_probs, labels).mean()),
+        "brier": float(brier(log_probs, labels).mean()),
+        "ece": float(calibration_error(log_probs, labels)),
+    }

@@ -1,0 +1,40 @@
+"use strict";
+(() => {
+  const tip = document.getElementById("tip");
+  const filter = document.getElementById("class-filter");
+  const theme = document.getElementById("theme");
+  const root = document.documentElement;
+
+  // Words about the mark under the pointer; set as text, so that nothing in them can become markup.
+  const show = (event) => {
+    const mark = event.target.closest("[data-tip]");
+    tip.hidden = !mark;
+    if (!mark) return;
+    tip.textContent = mark.dataset.tip;
+    const box = tip.getBoundingClientRect();
+    const left = Math.min(event.clientX + 14, window.innerWidth - box.width - 8);
+    const above = event.clientY + 18 + box.height > window.innerHeight;
+    tip.style.left = `${Math.max(8, left)}px`;
+    tip.style.top = `${above ? event.clientY - box.height - 12 : event.clientY + 18}px`;
+  };
+  document.addEventListener("pointermove", show);
+  document.addEventListener("pointerdown", show);
+  document.addEventListener("keydown", (event) => { if (event.key === "Escape") tip.hidden = true; });
+
+  // One class in front, the others faded; sample groups of other classes go away.
+  filter.addEventListener("change", () => {
+    const wanted = filter.value;
+    for (const mark of document.querySelectorAll("svg [data-class]")) {
+      mark.classList.toggle("faded", wanted !== "" && mark.dataset.class !== wanted);
+    }
+    for (const group of document.querySelectorAll(".group")) {
+      group.hidden = wanted !== "" && group.dataset.class !== wanted;
+    }
+  });
+
+  const dark = () => root.dataset.theme
+    ? root.dataset.theme === "dark" : window.matchMedia("(prefers-color-scheme: dark)").matches;
+  const label = () => { theme.textContent = dark() ? "Light" : "Dark"; theme.setAttribute("aria-pressed", String(dark())); };
+  theme.addEventListener("click", () => { root.dataset.theme = dark() ? "light" : "dark"; label(); });
+  label();
+})();

@@ -1,0 +1,110 @@
+"""The verdict at the top of a report: words, and the figures that they rest on."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Literal
+
+from calida.report.finding import Finding
+
+Level = Literal["good", "care", "bad"]
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """A level, a headline, and sentences of which each carries its figures."""
+
+    level: Level
+    headline: str
+    sentences: list[str]
+
+
+def judge(finding: Finding) -> Verdict:
+    """Judge a run by what is known of it; only an oracle's labels allow a word on target accuracy."""
+    worries = _collapse(finding) + _source_loss(finding) + _certainty(finding)
+    if "oracle" in finding.after:
+        return _with_oracle(finding, worries)
+    facts = [
+        "No target label was given, so nothing on this page measures accuracy on target.",
+        _entropy_sentence(finding),
+        _classes_sentence(finding),
+    ]
+    if not finding.adapted:
+        return Verdict("care", "Trained on source only: nothing was adapted to the target", facts)
+    if worries:
+        return Verdict(
+            "bad" if _collapse(finding) else "care", "Look twice before you use this classifier", worries + facts
+        )
+    return Verdict("good", "Nothing speaks against the adapted classifier", facts)
+
+
+def _with_oracle(finding: Finding, worries: list[str]) -> Verdict:
+    before, after = finding.before["oracle"], finding.after["oracle"]
+    gain = 100 * (after["accuracy"] - before["accuracy"])
+    share = f"from {before['accuracy']:.1%} to {after['accuracy']:.1%}"
+    calibration = (
+        f"Its calibration error (ECE) on target is {after['ece']:.1%}, before {before['ece']:.1%}: "
+        f"mean confidence {finding.after['target']['confidence']:.1%} for {after['accuracy']:.1%} right answers."
+    )
+    sentences = [
+        "Oracle figures: measured with the target labels that were given, which training never saw.",
+        calibration,
+        _entropy_sentence(finding),
+        *worries,
+    ]
+    if not finding.adapted:
+        return Verdict("care", f"Source only: {after['accuracy']:.1%} right on target (oracle)", sentences)
+    if gain >= 0.5:
+        return Verdict("good", f"Adaptation raised target accuracy {share} (oracle)", sentences)
+    if gain > -0.5:
+        return Verdict("care", f"Adaptation left target accuracy where it was, {share} (oracle)", sentences)
+    return Verdict("bad", f"Adaptation lowered target accuracy {share} (oracle)", sentences)
+
+
+def _entropy_sentence(finding: Finding) -> str:
+    before, after = finding.before["target"]["entropy"], finding.after["target"]["entropy"]
+    source = finding.after["source"]["entropy"]
+    moved = f"went from {before:.3f} to {after:.3f} nats" if finding.adapted else f"is {after:.3f} nats"
+    return f"Mean predictive entropy on target {moved}; on source validation it is {source:.3f}."
+
+
+def _classes_sentence(finding: Finding) -> str:
+    shares = finding.after["target"]["class_shares"]
+    used = sum(share > 0 for share in shares)
+    return f"The target is given {used} of {len(shares)} classes, the largest to {max(shares):.1%} of it."
+
+
+def _collapse(finding: Finding) -> list[str]:
+    """One class taking over, or a class of the source that the target never gets."""
+    shares, expected = finding.after["target"]["class_shares"], finding.source_shares()
+    largest = max(range(len(shares)), key=lambda index: shares[index])
+    found = []
+    if shares[largest] > min(0.9, 3 * max(expected[largest], 1 / len(shares))):
+        found.append(
+            f"The class {finding.classes[largest]} takes {shares[largest]:.1%} of the target and had "
+            f"{expected[largest]:.1%} of the source: the classes may have collapsed."
+        )
+    lost = [index for index, share in enumerate(shares) if share < 0.1 * expected[index]]
+    if lost:
+        names = ", ".join(finding.classes[index] for index in lost[:5])
+        found.append(f"Hardly any target sample is given the class {names}; on source it is not rare.")
+    return found
+
+
+def _source_loss(finding: Finding) -> list[str]:
+    before, after = finding.before["source"]["accuracy"], finding.after["source"]["accuracy"]
+    if before - after < 0.05:
+        return []
+    return [f"Source validation accuracy fell from {before:.1%} to {after:.1%}: adaptation forgot some of the source."]
+
+
+def _certainty(finding: Finding) -> list[str]:
+    """Entropy far under the source's is certainty that the source never earned."""
+    source, target = finding.before["source"]["entropy"], finding.after["target"]["entropy"]
+    if not finding.adapted or target >= 0.5 * source or source < 0.02 * math.log(len(finding.classes)):
+        return []
+    return [
+        f"The classifier is far more certain on target (entropy {target:.3f}) than the source-only one was on source "
+        f"({source:.3f}): take its probabilities as too high."
+    ]
