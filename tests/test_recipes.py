@@ -26,7 +26,7 @@ from calida.selection import Ramp
 from calida.training import train
 
 NAMES = [
-    "source", "bsource", "rer-1", "rer-1-gvr", "rer-inf", "rer-inf-gvr", "brer-1", "brer-1-gvr", "brer-inf",
+    "calida", "source", "bsource", "rer-1", "rer-1-gvr", "rer-inf", "rer-inf-gvr", "brer-1", "brer-1-gvr", "brer-inf",
     "brer-inf-gvr", "annealed", "dual", "mmd",
 ]  # fmt: skip
 SMALL = {"batch_size": 40, "pretrain_epochs": 8, "gvr_groups": 4, "validation": 0.2, "device": "cpu"}

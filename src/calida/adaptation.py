@@ -148,9 +148,9 @@ def adapt(
     """Train on labelled `source` (x, y), adapt to unlabelled `target`, and return the classifier.
 
     Samples are vectors [N, D] or images [N, H, W], [N, C, H, W] or [N, H, W, C]; labels are 0..K-1. `settings`
-    override the recipe's values, `terms` adds terms to adaptation. With `folder`, each round leaves a checkpoint that
-    `resume=True` goes on from. `oracle_labels` are the target's true labels, if known: they only add "oracle"
-    figures to the history and never reach training.
+    override the recipe's values, `terms` adds terms to adaptation. A batch is never larger than the smaller domain.
+    With `folder`, each round leaves a checkpoint that `resume=True` goes on from. `oracle_labels` are the target's true
+    labels, if known: they only add "oracle" figures to the history and never reach training.
     """
     seed, num_classes = whole(seed, "seed"), None if num_classes is None else whole(num_classes, "num_classes", 2)
     if resume and folder is None:
@@ -162,11 +162,9 @@ def adapt(
     kept, held = split_validation(y, validation, seeds)
     domains = Domains(Labelled(take(x, kept), y[kept]), Labelled(take(x, held), y[held]), target_x, classes)
     for name, count in {"source (less validation)": len(kept), "target": len(target_x)}.items():
-        if count < chosen.batch_size:
-            raise InputError(
-                f"{name} has {count} samples, fewer than one batch of {chosen.batch_size}; "
-                "set batch_size to a smaller number"
-            )
+        if count < 2:
+            raise InputError(f"{name} has {count} sample; training needs at least two")
+    chosen = chosen.fitted_to(min(len(kept), len(target_x)))
     if not isinstance(backbone, str | nn.Module):
         raise InputError(f"backbone is a name or an nn.Module, not {backbone!r}")
     own, known = (backbone, CUSTOM) if isinstance(backbone, nn.Module) else (None, backbone)

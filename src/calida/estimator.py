@@ -17,11 +17,9 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import Tensor, nn
 
 from calida.adaptation import Adapted, adapt
-from calida.data import split_validation
 from calida.errors import InputError
 from calida.model import Prediction
 from calida.recipes import DEFAULT_RECIPE, Recipe, get_recipe
-from calida.seeds import Seeds
 from calida.training import print_rounds
 from calida.uncertainty import mutual_information
 
@@ -86,12 +84,10 @@ class CalibratedAdapter(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         target = x if X_target is None else self._check_target(X_target)
         self.classes_, labels = np.unique(y, return_inverse=True)
         seed = _as_seed(self.random_state)
-        kept, _ = split_validation(torch.from_numpy(labels), self.validation, Seeds(seed))
-        recipe = self._recipe_for(min(len(kept), len(target)), adapting=X_target is not None)
         self.adapted_ = adapt(
             (x, labels),
             target,
-            recipe,
+            self._recipe(adapting=X_target is not None),
             backbone=self.backbone,
             validation=self.validation,
             seed=seed,
@@ -134,18 +130,14 @@ class CalibratedAdapter(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         validate_data(self, X_target, reset=False, skip_check_array=True)
         return target
 
-    def _recipe_for(self, rows: int, adapting: bool) -> Recipe:
-        """The recipe with its settings, cut down to what `rows` samples in the smaller domain allow."""
+    def _recipe(self, adapting: bool) -> Recipe:
+        """The recipe with its settings; without a target, its training on source alone."""
         settings = {} if self.settings is None else self.settings
         if not isinstance(settings, Mapping):
             raise InputError(f"settings is a mapping from names to values, not {settings!r}")
         recipe = self.recipe if isinstance(self.recipe, Recipe) else get_recipe(self.recipe)
         recipe = recipe.with_settings(**settings)
-        if not adapting:
-            recipe = recipe.with_settings(rounds=0, gvr_weight=0.0)
-        if rows < recipe.batch_size:
-            recipe = recipe.with_settings(batch_size=rows, gvr_groups=max(2, min(recipe.gvr_groups, rows // 2)))
-        return recipe
+        return recipe if adapting else recipe.with_settings(rounds=0, gvr_weight=0.0)
 
 
 def label_free_score(estimator: Any, X: Any = None, y: Any = None) -> float:

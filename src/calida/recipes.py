@@ -13,6 +13,7 @@ from typing import Any, Literal
 from calida.data import Augmentation
 from calida.errors import InputError
 from calida.objective import (
+    Consistency,
     Diversity,
     DualAscent,
     ExpectedLikelihood,
@@ -75,6 +76,8 @@ class Recipe:
     dual_maximum: float = 5.0
     # Other terms, by weight.
     diversity: float = 0.0
+    consistency: float = 0.0
+    consistency_threshold: float = 0.9
     mrkld: float = 0.0
     mmd: float = 0.0
     vat: float = 0.0
@@ -100,6 +103,12 @@ class Recipe:
         recipe = replace(self, **changed)
         recipe.check()
         return recipe
+
+    def fitted_to(self, samples: int) -> Recipe:
+        """With batches that so few samples can fill, and no more groups in them than they have pairs."""
+        if samples >= self.batch_size:
+            return self
+        return self.with_settings(batch_size=samples, gvr_groups=max(2, min(self.gvr_groups, samples // 2)))
 
     @property
     def taught(self) -> bool:
@@ -140,6 +149,7 @@ class Recipe:
             "affine",
             "multiplier",
             "diversity",
+            "consistency",
             "mrkld",
             "mmd",
             "vat",
@@ -270,6 +280,7 @@ def _adaptation_terms(recipe: Recipe) -> dict[str, Weighted]:
             terms["target_entropy"] = Weighted(TargetEntropy(recipe.order), weight)
     return terms | {
         "diversity": Weighted(Diversity(), recipe.diversity),
+        "consistency": Weighted(Consistency(recipe.consistency_threshold), recipe.consistency),
         "mrkld": Weighted(UniformDivergence(), recipe.mrkld),
         "vat": Weighted(VirtualAdversarial(recipe.vat_radius), recipe.vat),
         "mmd": Weighted(MeanDiscrepancy(), recipe.mmd),
@@ -339,10 +350,15 @@ _MMD = replace(
 _CALIDA = replace(
     _entropy_recipe(1.0),
     name="calida",
-    summary="entropy of order 1 kept within the source's, all classes kept in use, augmented images",
-    diversity=1.0,
+    summary="augmented views that agree, all classes in use, a little entropy of order 1, the target's statistics",
     affine=1.0,
+    pretrain_learning_rate=2e-3,
+    pretrain_final_rate=0.03,
+    learning_rate=2e-3,
     statistics="target",
+    multiplier=0.1,  # entropy alone settles early mistakes; consistency and diversity mend them first
+    consistency=1.0,
+    diversity=4.0,
 )
 _SOURCE = Recipe("source", "point network trained on source only")
 _BSOURCE = replace(_bayesian(_SOURCE), name="bsource", summary="Bayesian network trained on source only")

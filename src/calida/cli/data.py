@@ -56,7 +56,7 @@ def get(
         if size is not None and free < 2 * size:
             raise InputError(f"{name} needs about {2 * size / 1e9:.1f} GB in {folder}; {free / 1e9:.1f} GB are free")
         columns = (TextColumn(name), BarColumn(), DownloadColumn(), TransferSpeedColumn(), TimeRemainingColumn())
-        with Progress(*columns, console=screen.console, transient=True) as bars:
+        with Progress(*columns, console=screen.console, transient=True, disable=not screen.console.is_terminal) as bars:
             path = fetch_named(name, folder, partial(_show, bars, bars.add_task(name, total=None)))
         screen.say(f"{name} is in {path}")
 

@@ -74,7 +74,7 @@ class Screen:
             TextColumn("left"),
             TimeRemainingColumn(),
         )
-        with Progress(*columns, console=self.console, transient=True) as bars:
+        with Progress(*columns, console=self.console, transient=True, disable=not self.console.is_terminal) as bars:
             yield TrainingProgress(bars)
 
 

@@ -27,14 +27,17 @@ class TargetBatch:
     """Target samples with what the model itself said of them: there is no field for a true label.
 
     `labels` are pseudo-labels, rows that sum to 1 (one-hot when hard); `selected` is 1 where they may be used.
+    `plain` are the samples as they are, if `x` is an augmented view of them.
     """
 
     x: Tensor  # [B, ...]
     labels: Tensor  # [B, K]
     selected: Tensor  # [B]
+    plain: Tensor | None = None  # [B, ...]
 
     def __getitem__(self, rows: slice) -> TargetBatch:
-        return TargetBatch(self.x[rows], self.labels[rows], self.selected[rows])
+        plain = None if self.plain is None else self.plain[rows]
+        return TargetBatch(self.x[rows], self.labels[rows], self.selected[rows], plain)
 
 
 def num_batches(count: int, batch_size: int) -> int:

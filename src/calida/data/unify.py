@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Literal, NamedTuple
 
 import torch
@@ -19,7 +21,7 @@ _LARGEST = 64  # pixels, unless a size is asked for: what a small network on a C
 _SMALLEST = 16
 _PLAIN = 0.6  # share of border pixels near one level that makes a plain background
 _REFRAME = 1.15  # content that fills the frame by this factor more is drawn smaller
-_SHARPER = 1.5  # detail that is finer by this factor is taken away
+_SHARPER = 1.25  # detail that is finer by this factor is taken away
 
 
 class Values(NamedTuple):
@@ -28,19 +30,30 @@ class Values(NamedTuple):
     convention: str  # "bytes" 0..255, "unit" 0..1, "symmetric" -1..1, or "other"
     low: float
     high: float
+    stored_as_bytes: bool
 
     @staticmethod
-    def of(x: Tensor) -> Values:
-        low, high = float(x.min()), float(x.max())
-        if x.dtype == torch.uint8 and high > 1:
-            return Values("bytes", 0.0, 255.0)
+    def of(x: Tensor | Sequence[Path]) -> Values:
+        if not isinstance(x, Tensor):
+            return Values("bytes", 0.0, 255.0, True)
+        low, high, stored = float(x.min()), float(x.max()), x.dtype == torch.uint8
         if low >= 0 and high <= 1:
-            return Values("unit", 0.0, 1.0)
+            return Values("unit", 0.0, 1.0, stored)
+        if stored or (low >= 0 and 128 < high <= 255):
+            return Values("bytes", 0.0, 255.0, stored)
         if low >= -1 and high <= 1:
-            return Values("symmetric", -1.0, 1.0)
-        if low >= 0 and 128 < high <= 255:
-            return Values("bytes", 0.0, 255.0)
-        return Values("other", low, high)
+            return Values("symmetric", -1.0, 1.0, stored)
+        return Values("other", min(low, 0.0), max(high, 0.0), stored)
+
+    def same_scale(self, other: Values) -> bool:
+        """One convention; or bytes beside floats in 0..1, which can only be the same thing divided by 255."""
+        if self.convention != other.convention:
+            pair = {(one.convention, one.stored_as_bytes) for one in (self, other)}
+            return pair == {("bytes", True), ("unit", False)}
+        if self.convention == "other":
+            spans = sorted((self.high - self.low, other.high - other.low))
+            return spans[1] < 4 * spans[0]
+        return self.convention == "bytes" or self.stored_as_bytes == other.stored_as_bytes
 
     def __str__(self) -> str:
         return f"{self.low:g}..{self.high:g}"
@@ -99,31 +112,18 @@ def unify(
 
 
 def _unify_values(source: Collection, target: Collection, on_mismatch: OnMismatch) -> list[Preparation]:
-    """Bytes and 0..1 are one scale by convention; anything else that differs is a mismatch."""
-    values = [
-        Values("bytes", 0, 255) if not isinstance(x, Tensor) else Values.of(x) for x in (source.samples, target.samples)
-    ]
-    steps = [Preparation((), as_bytes=value.convention == "bytes") for value in values]
-    dtypes = [x.dtype if isinstance(x, Tensor) else torch.uint8 for x in (source.samples, target.samples)]
-    if not _same_scale(values[0], values[1], any(dtype == torch.uint8 for dtype in dtypes)) and on_mismatch != "ignore":
-        if on_mismatch == "stop":
-            raise InputError(
-                f"source values lie in {values[0]} and target values in {values[1]}: give both in one scale, "
-                "or let --on-mismatch match stretch the target's range to the source's"
-            )
-        gain = (values[0].high - values[0].low) / (values[1].high - values[1].low)
-        offset = values[0].low - gain * values[1].low
-        steps[1] = Preparation((), (gain,), (offset,), as_bytes=steps[0].as_bytes)
-    return steps
-
-
-def _same_scale(first: Values, second: Values, any_bytes: bool) -> bool:
-    kinds = {first.convention, second.convention}
-    if "other" in kinds:
-        spans = sorted(value.high - value.low for value in (first, second))
-        return len(kinds) == 1 and spans[1] < 4 * max(spans[0], 1e-12)
-    # Where one domain is stored as bytes, numbers in 0..1 on the other side can only be the same thing divided.
-    return len(kinds) == 1 or (kinds == {"bytes", "unit"} and any_bytes)
+    """The value steps of both domains; a mismatch stops, or stretches the target's range to the source's."""
+    first, second = Values.of(source.samples), Values.of(target.samples)
+    steps = [Preparation((), as_bytes=values.convention == "bytes") for values in (first, second)]
+    if first.same_scale(second) or on_mismatch == "ignore":
+        return steps
+    if on_mismatch == "stop":
+        raise InputError(
+            f"source values lie in {first} and target values in {second}: give both in one scale, "
+            "or let --on-mismatch match stretch the target's range to the source's"
+        )
+    gain = (first.high - first.low) / ((second.high - second.low) or 1.0)
+    return [steps[0], Preparation((), (gain,), (first.low - gain * second.low,), steps[0].as_bytes)]
 
 
 def _look(domain: Collection, values: Preparation, skip_unreadable: bool) -> Look:

@@ -1,6 +1,7 @@
 """What a training step minimises: terms, their weights, and the gradient variance."""
 
 from calida.objective.adversarial import VirtualAdversarial
+from calida.objective.consistency import Consistency
 from calida.objective.discrepancy import MeanDiscrepancy, squared_mmd
 from calida.objective.entropy import Diversity, TargetEntropy
 from calida.objective.gradient_variance import GradientVariance, StepLoss, VarianceStep, parameter_positions
@@ -15,6 +16,7 @@ from calida.objective.objective import Objective, Term, Weighted
 from calida.objective.step import Domain, Step
 
 __all__ = [
+    "Consistency",
     "Diversity",
     "Domain",
     "DualAscent",

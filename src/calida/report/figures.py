@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -45,7 +45,6 @@ class Figure:
     panels: Sequence[Panel]
     legend: Sequence[tuple[str, str]] = ()
     table: Table | None = None
-    wide: bool = field(default=False)
 
 
 def views(finding: Finding) -> list[tuple[str, View]]:
@@ -80,7 +79,7 @@ def feature_map(finding: Finding) -> Figure:
         "validation in its true class's colour, filled dots are target in the predicted class's colour. A good "
         "adaptation lays dots of a colour onto rings of the same colour."
     )
-    return Figure("map", "How both domains look to the network", caption, panels, wide=True)
+    return Figure("map", "How both domains look to the network", caption, panels)
 
 
 def entropy_histograms(finding: Finding) -> Figure:
@@ -93,14 +92,15 @@ def entropy_histograms(finding: Finding) -> Figure:
             "source": np.histogram(source.clip(0, highest), edges)[0] / len(source),
             "target": np.histogram(view.uncertainty[:, 0].clip(0, highest), edges)[0] / len(view.uncertainty),
         }
-        plot = Plot(
-            (0, highest), (0, max(float(s.max()) for s in shares.values())), "predictive entropy (nats)", "share"
-        )
+        # Roots of shares: most samples lie in the first bar, and the others are the ones to look at.
+        top = float(max(values.max() for values in shares.values())) ** 0.5
+        ticks = [(mark**0.5, f"{mark:.0%}") for mark in (0, 0.01, 0.05, 0.2, 0.5, 1) if mark**0.5 <= top]
+        plot = Plot((0, highest), (0, top), "predictive entropy (nats)", "share of samples", y_ticks=ticks)
         half = (edges[1] - edges[0]) / 2
         for offset, (domain, values) in enumerate(shares.items()):
             for edge, share in zip(edges[:-1], values, strict=True):
                 tip = f"{domain}: {share:.1%} with entropy {edge:.2f} to {edge + 2 * half:.2f}"
-                plot.bar(edge + offset * half, edge + (offset + 0.92) * half, float(share), domain, tip)
+                plot.bar(edge + offset * half, edge + (offset + 0.92) * half, float(share) ** 0.5, domain, tip)
         means = (float(source.mean()), float(view.uncertainty[:, 0].mean()))
         panels.append(
             Panel(name, plot.draw(f"Entropy histogram, {name}: mean {means[0]:.3f} source, {means[1]:.3f} target"))
@@ -108,7 +108,10 @@ def entropy_histograms(finding: Finding) -> Figure:
         rows += [
             [name, f"{means[0]:.3f}", f"{means[1]:.3f}", f"{shares['source'][0]:.1%}", f"{shares['target'][0]:.1%}"]
         ]
-    caption = "How uncertain the classifier is, source against target. Left is certain; all classes alike is far right."
+    caption = (
+        "How uncertain the classifier is, source against target. Left is certain, far right is all "
+        "classes alike; heights are square roots of shares, so that the few uncertain samples can be seen."
+    )
     header = ["classifier", "mean source", "mean target", "source in first bar", "target in first bar"]
     legend = [("source", "source validation"), ("target", "target")]
     return Figure("entropy", "Uncertainty on source and target", caption, panels, legend, Table(header, rows))
@@ -168,7 +171,7 @@ def class_shares(finding: Finding) -> Figure:
     legend = [(kind, words) for kind, (words, _) in series.items()]
     table = Table(["class", *(words for words, _ in series.values())], rows)
     caption = "What share of each domain goes to which class. A class that swallows others shows here first."
-    return Figure("classes", "Class shares", caption, [Panel("", plot.draw(summary))], legend, table, wide=True)
+    return Figure("classes", "Class shares", caption, [Panel("", plot.draw(summary))], legend, table)
 
 
 def confusion(finding: Finding) -> Figure | None:
@@ -197,7 +200,7 @@ def confusion(finding: Finding) -> Figure | None:
         rows += [[name, classes[i], classes[j], str(number)] for number, i, j in worst if number]
     caption = "Rows are true classes, columns predicted ones; oracle, as it needs target labels."
     table_ = Table(["classifier", "true", "predicted", "samples"], rows)
-    return Figure("confusion", "What is taken for what (oracle)", caption, panels, table=table_, wide=True)
+    return Figure("confusion", "What is taken for what (oracle)", caption, panels, table=table_)
 
 
 @dataclass(frozen=True)
@@ -289,4 +292,4 @@ def courses(finding: Finding) -> Figure:
     legend = [("source", "source"), ("target", "target")]
     legend += [("truth", "target accuracy (oracle)")] if finding.truth is not None else []
     caption = "One dot a round. The dashed line is where training on source ends and adaptation begins."
-    return Figure("rounds", "Round by round", caption, panels, legend, Table(list(columns), rows), wide=True)
+    return Figure("rounds", "Round by round", caption, panels, legend, Table(list(columns), rows))

@@ -102,6 +102,9 @@ def _source_loss(finding: Finding) -> list[str]:
 def _certainty(finding: Finding) -> list[str]:
     """Entropy far under the source's is certainty that the source never earned."""
     source, target = finding.before["source"]["entropy"], finding.after["target"]["entropy"]
+    checked = finding.after.get("oracle")
+    if checked and checked["ece"] < 0.03:
+        return []
     if not finding.adapted or target >= 0.5 * source or source < 0.02 * math.log(len(finding.classes)):
         return []
     return [

@@ -175,10 +175,12 @@ def build_steps(
     for plan in plans:
         batches: dict[Domain, SourceBatch | TargetBatch] = {}
         for domain, rows in plan.rows.items():
-            x = augmentation(next(inputs[domain]).to(device, non_blocking=True), plan.seeds.at(domain))
+            plain = next(inputs[domain]).to(device, non_blocking=True)
+            x = augmentation(plain, plan.seeds.at(domain))
             if domain == "source":
                 batches[domain] = SourceBatch(x, domains.source.y[rows].to(device, non_blocking=True))
             else:
-                taught = (lesson.labels[rows], lesson.selected[rows].to(lesson.labels.dtype))
-                batches[domain] = TargetBatch(x, *(part.to(device, non_blocking=True) for part in taught))
+                labels = lesson.labels[rows].to(device, non_blocking=True)
+                selected = lesson.selected[rows].to(device, lesson.labels.dtype, non_blocking=True)
+                batches[domain] = TargetBatch(x, labels, selected, plain)
         yield Step(model, batches, plan.seeds, plan.num_samples)

@@ -22,15 +22,21 @@
   document.addEventListener("keydown", (event) => { if (event.key === "Escape") tip.hidden = true; });
 
   // One class in front, the others faded; sample groups of other classes go away.
-  filter.addEventListener("change", () => {
-    const wanted = filter.value;
+  const chips = document.querySelectorAll(".chip");
+  const choose = (wanted) => {
+    filter.value = wanted;
+    for (const chip of chips) chip.setAttribute("aria-pressed", String(chip.dataset.class === wanted));
     for (const mark of document.querySelectorAll("svg [data-class]")) {
       mark.classList.toggle("faded", wanted !== "" && mark.dataset.class !== wanted);
     }
     for (const group of document.querySelectorAll(".group")) {
       group.hidden = wanted !== "" && group.dataset.class !== wanted;
     }
-  });
+  };
+  filter.addEventListener("change", () => choose(filter.value));
+  for (const chip of chips) {
+    chip.addEventListener("click", () => choose(filter.value === chip.dataset.class ? "" : chip.dataset.class));
+  }
 
   const dark = () => root.dataset.theme
     ? root.dataset.theme === "dark" : window.matchMedia("(prefers-color-scheme: dark)").matches;

@@ -1,0 +1,307 @@
+"""The commands as a user types them, on files; where signals matter, in a process of their own."""
+
+import contextlib
+import csv
+import io
+import json
+import math
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from unittest import mock
+
+import numpy as np
+import pytest
+import torch
+from pictures import arrays, class_folders
+
+import calida
+from calida.cli import main
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+ENVIRONMENT = {**os.environ, "OMP_NUM_THREADS": "1"}
+QUICK = ["--set", "pretrain_epochs=4", "--set", "rounds=2", "--set", "batch_size=16", "--backbone", "lenet"]
+
+
+def calida_command(*words, cwd=None):
+    """The command in this process: what it prints, and the code that it exits with."""
+    out, err, code = io.StringIO(), io.StringIO(), 0
+    with (
+        contextlib.chdir(cwd or Path.cwd()),
+        contextlib.redirect_stdout(out),
+        contextlib.redirect_stderr(err),
+        mock.patch.object(sys, "argv", ["calida", *map(str, words)]),
+        mock.patch.dict(os.environ, {"COLUMNS": "200"}),
+    ):
+        try:
+            main()
+        except SystemExit as end:
+            code = end.code or 0
+    return subprocess.CompletedProcess(words, code, out.getvalue(), err.getvalue())
+
+
+def succeed(*words, cwd=None):
+    done = calida_command(*words, cwd=cwd)
+    assert done.returncode == 0, done.stderr
+    return done
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory):
+    """A labelled and an unlabelled folder, and a finished run with oracle labels."""
+    torch.set_num_threads(1)  # as in the tests, whose runs are compared with this one bit for bit
+    folder = tmp_path_factory.mktemp("user")
+    class_folders(folder / "photos", 60, 0)
+    class_folders(folder / "camera", 48, 1, low=40, high=200)
+    options = ["--source", "photos", "--target", "camera", "--target-labels", "inside", "--out", "run", "--json"]
+    done = succeed("adapt", *options, *QUICK, cwd=folder)
+    (folder / "stdout.json").write_text(done.stdout)
+    return folder
+
+
+def read_csv(path):
+    with Path(path).open(newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def test_a_run_folder_holds_everything(place):
+    run = place / "run"
+    for name in ("config.toml", "metrics.jsonl", "metrics.json", "model.json", "predictions.csv", "report.html"):
+        assert (run / name).stat().st_size > 100, name
+    rounds = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
+    assert [(record["phase"], record["round"]) for record in rounds] == [
+        *(("pretrain", index) for index in range(4)),
+        ("adapt", 0),
+        ("adapt", 1),
+    ]
+    assert (
+        json.loads((place / "stdout.json").read_text())["adapted"]
+        == json.loads((run / "metrics.json").read_text())["adapted"]
+    )
+
+
+def test_predictions_and_metrics_agree_with_each_other_and_with_the_model(place):
+    run = place / "run"
+    rows = read_csv(run / "predictions.csv")
+    assert len(rows) == 48
+    for row in rows:
+        each = [float(row["p_lying"]), float(row["p_standing"])]
+        assert sum(each) == pytest.approx(1, abs=1e-4)
+        assert float(row["probability"]) == pytest.approx(max(each), rel=1e-4)
+        assert row["label"] == ("lying", "standing")[int(np.argmax(each))]
+        entropy = -sum(p * math.log(p) for p in each if p > 0)
+        assert float(row["entropy"]) == pytest.approx(entropy, abs=1e-3)
+        assert float(row["entropy"]) == pytest.approx(float(row["aleatoric"]) + float(row["epistemic"]), abs=1e-4)
+    right = [row["path"].split("/")[0] == row["label"] for row in rows]
+    metrics = json.loads((run / "metrics.json").read_text())
+    oracle = metrics["adapted"]["oracle"]
+    assert oracle["accuracy"] == pytest.approx(np.mean(right))
+    truth = [float(row[f"p_{row['path'].split('/')[0]}"]) for row in rows]
+    assert oracle["nll"] == pytest.approx(-np.mean(np.log(truth)), rel=1e-3)
+    assert oracle["brier"] == pytest.approx(np.mean([2 * (1 - p) ** 2 for p in truth]), rel=1e-3, abs=1e-6)
+    assert set(oracle) == {"accuracy", "mean_class_accuracy", "nll", "brier", "ece"}
+    assert metrics["source_only"]["oracle"].keys() == oracle.keys()
+    assert metrics["adapted"]["target"]["entropy"] == pytest.approx(
+        np.mean([float(row["entropy"]) for row in rows]), abs=1e-4
+    )
+
+
+def test_target_labels_change_no_weight(place, tmp_path):
+    class_folders(tmp_path / "camera", 48, 1, names=("standing", "lying"), low=40, high=200)  # every label wrong
+    for name, labels in (("none", []), ("wrong", ["--target-labels", "inside"])):
+        options = ["--source", place / "photos", "--target", tmp_path / "camera", "--out", tmp_path / name, "--quiet"]
+        done = succeed("adapt", *options, *labels, *QUICK)
+        assert done.stdout == done.stderr == ""
+    models = [calida.load(tmp_path / name).classifier.state_dict() for name in ("none", "wrong")]
+    assert all(torch.equal(models[0][key], models[1][key]) for key in models[0])
+    assert "oracle" not in json.loads((tmp_path / "none" / "metrics.json").read_text())["adapted"]
+
+
+def test_the_written_configuration_runs_the_same_run_again(place, tmp_path):
+    succeed("adapt", "--config", place / "run" / "config.toml", "--out", tmp_path / "again", cwd=tmp_path)
+    for name in ("predictions.csv", "config.toml"):
+        assert (tmp_path / "again" / name).read_text() == (place / "run" / name).read_text()
+    config = tomllib.loads((place / "run" / "config.toml").read_text())
+    assert config["settings"]["rounds"] == 2
+    assert config["settings"]["diversity"] == calida.get_recipe(config["recipe"]).diversity
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_an_interrupted_run_says_how_to_resume_and_resumes_bit_for_bit(place, tmp_path, number):
+    options = ["--source", place / "photos", "--target", place / "camera", "--set", "rounds=9", *QUICK[:2], *QUICK[4:]]
+    command = [sys.executable, "-m", "calida", "adapt", *map(str, options), "--out", "run"]
+    with subprocess.Popen(command, cwd=tmp_path, env=ENVIRONMENT, stderr=subprocess.PIPE, text=True) as process:
+        deadline = time.monotonic() + 60
+        while not ((tmp_path / "run" / "metrics.jsonl").exists() and "adapt" in _rounds(tmp_path / "run")):
+            assert time.monotonic() < deadline
+            assert process.poll() is None
+            time.sleep(0.02)
+        process.send_signal(number)
+        _, told = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert "go on with: calida adapt --resume --out run" in told
+    assert not (tmp_path / "run" / "metrics.json").exists()
+    succeed("adapt", "--resume", "--out", "run", cwd=tmp_path)
+    succeed("adapt", *options, "--out", "whole", cwd=tmp_path)
+    assert (tmp_path / "run" / "predictions.csv").read_text() == (tmp_path / "whole" / "predictions.csv").read_text()
+    lines = [len((tmp_path / name / "metrics.jsonl").read_text().splitlines()) for name in ("run", "whole")]
+    assert lines == [13, 13]
+
+
+def _rounds(run):
+    return (run / "metrics.jsonl").read_text()
+
+
+def test_predict_new_files(place, tmp_path):
+    new = class_folders(tmp_path / "new", 20, 7, size=24, low=40, high=200)
+    succeed("predict", place / "run", new, "--out", tmp_path / "p.csv")
+    rows = read_csv(tmp_path / "p.csv")
+    assert len(rows) == 20
+    # The same files through Python: read, prepare, predict.
+    x = torch.stack([calida.data.samples.decode_image(new / row["path"], 1) for row in rows])
+    adapted = calida.load(place / "run")
+    expected = adapted.predict(adapted.card.target(x)).probabilities[:, 0]
+    assert np.allclose([float(row["p_lying"]) for row in rows], expected, atol=1e-5)
+    flat = tmp_path / "flat.npy"
+    np.save(flat, np.zeros((3, 5)))
+    done = calida_command("predict", place / "run", flat)
+    assert done.returncode == 2
+    assert "feature vectors, which this classifier does not read" in done.stderr
+
+
+def test_evaluate_adds_oracle_figures_to_a_run_without_labels(place, tmp_path):
+    options = ["--source", place / "photos", "--target", place / "camera", "--out", tmp_path / "run"]
+    succeed("adapt", *options, *QUICK)
+    assert "oracle" not in json.loads((tmp_path / "run" / "metrics.json").read_text())["adapted"]
+    assert "Confusion matrix" not in (tmp_path / "run" / "report.html").read_text()
+    done = succeed("evaluate", tmp_path / "run", "--json")
+    known = json.loads((place / "run" / "metrics.json").read_text())  # the same run, with labels from the start
+    assert json.loads(done.stdout)["adapted"]["oracle"] == known["adapted"]["oracle"]
+    assert "Confusion matrix" in (tmp_path / "run" / "report.html").read_text()
+    other = class_folders(tmp_path / "other", 12, 9)
+    figures = json.loads(succeed("evaluate", tmp_path / "run", other, "--json").stdout)
+    assert 0 <= figures["adapted"]["oracle"]["accuracy"] <= 1
+
+
+def test_the_report_can_be_drawn_again(place):
+    path = place / "run" / "report.html"
+    first = path.read_text()
+    path.unlink()
+    succeed("report", place / "run")
+    assert path.read_text() == first
+
+
+def test_tables_with_a_label_column(tmp_path):
+    rng = np.random.default_rng(0)
+    y = np.arange(200) % 2
+    for name, shift in (("old", 0.0), ("new", 1.0)):
+        x = rng.normal(size=(200, 3)) + 4 * y[:, None] + shift
+        lines = [f"{a:.4f},{b:.4f},{label},{c:.4f}" for (a, b, c), label in zip(x, y, strict=True)]
+        (tmp_path / f"{name}.csv").write_text("a,b,kind,c\n" + "\n".join(lines))
+    options = ["--source", "old.csv", "--target", "new.csv", "--label", "kind", "--target-labels", "inside"]
+    quick = ["--set", "pretrain_epochs=5", "--set", "rounds=2", "--out", "run"]
+    done = succeed("adapt", *options, *quick, "--json", cwd=tmp_path)
+    assert json.loads(done.stdout)["adapted"]["oracle"]["accuracy"] > 0.9
+    rows = read_csv(tmp_path / "run" / "predictions.csv")
+    assert [row["row"] for row in rows] == [str(row) for row in range(200)]
+    (tmp_path / "more.csv").write_text("c,b,a\n5,5,5\n0,0,0\n")
+    succeed("predict", "run", "more.csv", "--out", "p.csv", cwd=tmp_path)
+    assert [row["label"] for row in read_csv(tmp_path / "p.csv")] == ["1", "0"]
+
+
+def _wrong_inputs(folder):
+    """Faults by name: options and the words that the sentence must have."""
+    x, y = arrays(40, 0)
+    np.savez(folder / "bytes.npz", x=x, y=y)
+    np.savez(folder / "floats.npz", x=x.astype(np.float32), y=y)
+    np.savez(folder / "unit.npz", x=(x / 255).astype(np.float32))
+    np.savez(folder / "inverted.npz", x=255 - x)
+    np.savez(folder / "unseen.npz", x=x, y=y + 1)
+    (folder / "table.csv").write_text("a,city,y\n1,Paris,0\n2,Rome,1\n")
+    class_folders(folder / "photos", 8, 0)
+    class_folders(folder / "broken", 8, 0)
+    (folder / "broken" / "lying" / "bad.png").write_text("no image")
+    (folder / "empty").mkdir()
+    return {
+        "scale": ("--source floats.npz --target unit.npz", "source values lie in 0..255 and target values in 0..1"),
+        "polarity": ("--source bytes.npz --target inverted.npz", "light on dark"),
+        "unreadable": ("--source photos --target broken", "bad.png cannot be read"),
+        "unseen class": (
+            "--source bytes.npz --target unseen.npz --target-labels inside",
+            "the class '2', which the source never showed",
+        ),
+        "not numeric": ("--source table.csv --target table.csv --label y", "column 'city'"),
+        "no images": ("--source photos --target empty", "holds no images"),
+        "no labels": ("--source unit.npz --target bytes.npz", "has no labels"),
+        "no such file": ("--source photos --target nowhere", "no file or folder nowhere"),
+        "no source": ("--target photos", "name the source data with --source"),
+        "setting": ("--source photos --target photos --set rouns=3", "did you mean rounds"),
+        "recipe": ("--source photos --target photos --recipe rer", "unknown recipe"),
+        "backbone": ("--source photos --target photos --backbone dtm", "did you mean dtn"),
+        "device": ("--source photos --target photos --device quantum", "unknown device"),
+        "config": ("--config missing.toml", "no configuration file"),
+    }
+
+
+def test_every_fault_is_one_sentence_exit_code_2_and_nothing_written(tmp_path):
+    for name, (options, words) in _wrong_inputs(tmp_path).items():
+        done = calida_command("adapt", *options.split(), "--out", "run", cwd=tmp_path)
+        assert done.returncode == 2, (name, done.stderr)
+        assert words in done.stderr, (name, done.stderr)
+        assert "Traceback" not in done.stderr
+        said = [line for line in done.stderr.splitlines() if not line.startswith(("source ", "target ", "classes "))]
+        assert len(said) == 1, (name, done.stderr)
+        assert said[0].startswith("calida: "), name
+        assert not (tmp_path / "run").exists(), name
+
+
+def test_skipping_unreadable_images_counts_them(tmp_path):
+    _wrong_inputs(tmp_path)
+    options = ["--source", "photos", "--target", "broken", "--skip-unreadable", "--out", "run", *QUICK]
+    done = succeed("adapt", *options, cwd=tmp_path)
+    assert "1 unreadable images skipped: lying/bad.png" in done.stderr
+    assert len(read_csv(tmp_path / "run" / "predictions.csv")) == 8
+
+
+def test_an_existing_run_is_not_overwritten(place):
+    before = (place / "run" / "config.toml").read_text()
+    done = calida_command("adapt", "--source", "photos", "--target", "camera", "--out", "run", cwd=place)
+    assert done.returncode == 2
+    assert "already holds a run" in done.stderr
+    assert (place / "run" / "config.toml").read_text() == before
+
+
+def test_tensorboard_logs_hold_the_rounds(place, tmp_path):
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+    options = ["--source", place / "photos", "--target", place / "camera", "--out", tmp_path / "run", "--tensorboard"]
+    succeed("adapt", *options, *QUICK)
+    logs = EventAccumulator(str(tmp_path / "run" / "tensorboard")).Reload()
+    rounds = [json.loads(line) for line in _rounds(tmp_path / "run").splitlines()]
+    logged = [event.value for event in logs.Scalars("adapt/target/entropy")]
+    assert logged == pytest.approx([r["target"]["entropy"] for r in rounds if r["phase"] == "adapt"], rel=1e-5)
+
+
+def test_lists_and_help():
+    assert set(json.loads(succeed("recipes", "--json").stdout)) == set(calida.RECIPES)
+    assert json.loads(succeed("recipes", "rer-2", "--json").stdout)["order"] == 2.0
+    listed = json.loads(succeed("data", "list", "--json").stdout)
+    assert listed["present"]["uci-digits"] is True
+    for command in ("adapt", "predict", "evaluate", "report", "data", "recipes", "demo"):
+        assert "Usage" in succeed(command, "--help").stdout
+    assert succeed("--version").stdout.strip() == calida.__version__
+
+
+def test_data_get_says_what_failed(tmp_path):
+    with mock.patch.dict(os.environ, {"CALIDA_DATA": str(tmp_path)}):
+        done = calida_command("data", "get", "nosuch")
+    assert done.returncode == 2
+    assert "nosuch" in done.stderr
+    assert list(tmp_path.iterdir()) == []

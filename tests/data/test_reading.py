@@ -1,0 +1,231 @@
+"""Everything that --source and --target take, and every way in which it can be wrong."""
+
+import csv
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from pictures import arrays, class_folders
+from PIL import Image
+
+from calida.data import class_indices, class_names, match_columns, read_collection, read_labels
+from calida.data.decode import decode_image
+from calida.data.reading import Place
+from calida.errors import InputError
+from calida.seeds import Seeds
+
+SEEDS = Seeds(0)
+
+
+def read(place, labelled=True, label=None, seeds=SEEDS):
+    return read_collection(str(place), seeds, labelled, label)
+
+
+@pytest.mark.parametrize(
+    ("text", "place"),
+    [
+        ("mnist", Place("mnist")),
+        ("mnist:train:2000", Place("mnist", "train", 2000)),
+        ("mnist:2000", Place("mnist", None, 2000)),
+        ("a:b/c.npz:test", Place("a:b/c.npz", "test")),
+        ("C:/x.npz", Place("C:/x.npz")),
+        ("all", Place("all")),
+    ],
+)
+def test_a_place_is_read_from_the_right(text, place):
+    assert Place.parse(text) == place
+
+
+def test_class_folders(tmp_path):
+    folder = class_folders(tmp_path / "photos", 6, 0)
+    (folder / "lying" / "notes.txt").write_text("no image")
+    (folder / ".hidden").mkdir()
+    Image.new("L", (4, 4)).save(folder / ".hidden" / "x.png")
+    found = read(folder)
+    assert found.labels == ["lying"] * 3 + ["standing"] * 3
+    assert list(found.names) == [f"lying/00{i}.png" for i in (0, 2, 4)] + [f"standing/00{i}.png" for i in (1, 3, 5)]
+    assert found.notes == ("1 files that are no images were left out",)
+
+
+def test_a_target_folder_may_be_nested_or_flat_and_its_names_are_no_labels(tmp_path):
+    nested = read(class_folders(tmp_path / "nested", 4, 0), labelled=False)
+    assert len(nested) == 4
+    assert nested.labels is None
+    (tmp_path / "flat").mkdir()
+    Image.new("RGB", (4, 4)).save(tmp_path / "flat" / "UPPER.JPG")
+    assert list(read(tmp_path / "flat", labelled=False).names) == ["UPPER.JPG"]
+    with pytest.raises(InputError, match="lie directly in"):
+        read(tmp_path / "flat")
+
+
+def test_lists_with_and_without_header(tmp_path):
+    class_folders(tmp_path, 4, 0)
+    rows = [("lying/000.png", "a, b"), ("standing/001.png", "c")]
+    with (tmp_path / "list.csv").open("w", newline="") as file:
+        csv.writer(file).writerows([("path", "label"), *rows])
+    (tmp_path / "plain.tsv").write_text("".join(f"{path}\t{label}\n" for path, label in rows))
+    (tmp_path / "official.txt").write_text("".join(f"{path} {label[-1]}\n" for path, label in rows))
+    assert read(tmp_path / "list.csv").labels == ["a, b", "c"]
+    assert read(tmp_path / "plain.tsv").labels == ["a, b", "c"]
+    assert read(tmp_path / "official.txt").labels == ["b", "c"]
+    assert read(tmp_path / "list.csv", labelled=False).labels is None
+    (tmp_path / "list.csv").write_text("path,label\nlying/000.png,a\nlying/gone.png,b\n")
+    with pytest.raises(InputError, match=r"1 files that do not exist, the first is lying/gone.png"):
+        read(tmp_path / "list.csv")
+    (tmp_path / "list.csv").write_text("path,label\nlying/000.png\n")
+    with pytest.raises(InputError, match="no label in row 1"):
+        read(tmp_path / "list.csv")
+
+
+def test_numpy_files_and_their_splits(tmp_path):
+    x, y = arrays(10, 0)
+    np.savez(tmp_path / "one.npz", x=x, y=y)
+    np.savez(tmp_path / "two.npz", x_train=x[:6], y_train=y[:6], x_test=x[6:], y_test=y[6:])
+    np.save(tmp_path / "bare.npy", x)
+    one = read(tmp_path / "one.npz")
+    assert torch.equal(one.samples, torch.from_numpy(x)[:, None])
+    assert one.labels == [str(label) for label in y]
+    assert len(read(f"{tmp_path}/two.npz")) == 6  # the training split
+    assert torch.equal(read(f"{tmp_path}/two.npz:test").samples, torch.from_numpy(x[6:])[:, None])
+    assert len(read(f"{tmp_path}/two.npz:all")) == 10
+    assert read(tmp_path / "bare.npy", labelled=False).labels is None
+    with pytest.raises(InputError, match="no labels"):
+        read(tmp_path / "bare.npy")
+    with pytest.raises(InputError, match="no split 'test'"):
+        read(f"{tmp_path}/one.npz:test")
+
+
+def test_hostile_and_broken_numpy_files(tmp_path):
+    np.savez(tmp_path / "objects.npz", x=np.array([object()]), y=np.array([0]))
+    with pytest.raises(InputError, match="Python objects"):
+        read(tmp_path / "objects.npz")
+    whole = tmp_path / "whole.npz"
+    np.savez(whole, x=np.zeros((4, 3)), y=np.zeros(4))
+    (tmp_path / "cut.npz").write_bytes(whole.read_bytes()[:100])
+    with pytest.raises(InputError, match="cannot be read as a NumPy file"):
+        read(tmp_path / "cut.npz")
+    np.savez(tmp_path / "keys.npz", images=np.zeros((4, 3)))
+    with pytest.raises(InputError, match="no array x or x_train; it has images"):
+        read(tmp_path / "keys.npz")
+    np.savez(tmp_path / "half.npz", x=np.zeros((4, 3)), y=np.array([0, 1, 0.5, 1]))
+    with pytest.raises(InputError, match="neither whole numbers nor words"):
+        read(tmp_path / "half.npz")
+    np.savez(tmp_path / "short.npz", x=np.zeros((4, 3)), y=np.zeros(3))
+    with pytest.raises(InputError, match="4 samples but 3 labels"):
+        read(tmp_path / "short.npz")
+
+
+@pytest.mark.parametrize("suffix", ["csv", "tsv", "parquet"])
+def test_tables(tmp_path, suffix):
+    frame = pd.DataFrame({"b": [1.5, 2.5], "kind": ["yes", "no"], "a": [3, 4], "flag": [True, False]})
+    path = tmp_path / f"table.{suffix}"
+    if suffix == "parquet":
+        frame.to_parquet(path)
+    else:
+        frame.to_csv(path, index=False, sep="\t" if suffix == "tsv" else ",")
+    found = read(path, label="kind")
+    assert found.columns == ("b", "a", "flag")
+    assert found.samples.tolist() == [[1.5, 3, 1], [2.5, 4, 0]]
+    assert found.labels == ["yes", "no"]
+    unlabelled = read(path, labelled=False, label="kind")
+    assert unlabelled.labels is None
+    assert unlabelled.columns == found.columns
+
+
+def test_tables_that_cannot_be_used(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text("a,city,y\n1,Paris,0\n2,Rome,1\n")
+    with pytest.raises(InputError, match=r"column 'city' of .* is not numeric: it holds 'Paris'"):
+        read(path, label="y")
+    with pytest.raises(InputError, match="name its label column with --label; it has a, city, y"):
+        read(path)
+    with pytest.raises(InputError, match="no column 'z'"):
+        read(path, label="z")
+    path.write_text("a,b,y\n1,2,0\n3,,1\n5,6,1\n")
+    with pytest.raises(InputError, match=r"column 'b' of .* lacks 1 values, the first in row 1"):
+        read(path, label="y")
+    path.write_text("a,y\n")
+    with pytest.raises(InputError, match="no rows"):
+        read(path, label="y")
+    (tmp_path / "t.parquet").write_bytes(b"PAR1 not really")
+    with pytest.raises(InputError, match="cannot be read"):
+        read(tmp_path / "t.parquet", label="y")
+
+
+def test_target_columns_are_matched_by_name(tmp_path):
+    (tmp_path / "s.csv").write_text("a,b,y\n1,2,0\n3,4,1\n")
+    (tmp_path / "t.csv").write_text("extra,b,a\n9,2,1\n")
+    source, target = read(tmp_path / "s.csv", label="y"), read(tmp_path / "t.csv", labelled=False, label="y")
+    matched = match_columns(target, source.columns)
+    assert matched.samples.tolist() == [[1, 2]]
+    assert "extra" in matched.notes[0]
+    (tmp_path / "t.csv").write_text("b\n2\n")
+    with pytest.raises(InputError, match="lacks the column 'a'"):
+        match_columns(read(tmp_path / "t.csv", labelled=False), source.columns)
+
+
+def test_a_subset_is_drawn_by_seed(tmp_path):
+    np.savez(tmp_path / "s.npz", x=np.arange(200).reshape(100, 2), y=np.arange(100) % 3)
+    first, again, other = (read(f"{tmp_path}/s.npz:20", seeds=Seeds(seed)) for seed in (1, 1, 2))
+    assert first.names == again.names != other.names
+    assert len(set(first.names)) == 20
+    assert [int(name) * 2 for name in first.names] == first.samples[:, 0].tolist()  # rows kept their names
+    with pytest.raises(InputError, match="asks for 101 samples and has 100"):
+        read(f"{tmp_path}/s.npz:101")
+
+
+def test_named_sets_that_need_no_download():
+    digits = read("uci-digits:300")
+    assert digits.samples.shape == (300, 1, 8, 8)
+    assert class_names(digits.labels) == tuple("0123456789")
+    with pytest.raises(InputError, match="no file or folder nowhere, and it is not a named set"):
+        read("nowhere")
+
+
+def test_labels_from_inside_or_from_files_follow_the_names(tmp_path):
+    folder = class_folders(tmp_path / "t", 6, 0)
+    target = read(f"{folder}:4", labelled=False)
+    words = read_labels("inside", target, SEEDS)
+    assert words == [name.split("/")[0] for name in target.names]
+    # A list in another order, with more files than the subset has.
+    rows = [f"{name},{name.split('/')[0].upper()}" for name in reversed(read(folder, labelled=False).names)]
+    (tmp_path / "truth.csv").write_text("path,label\n" + "\n".join(rows))
+    assert read_labels(str(tmp_path / "truth.csv"), target, SEEDS) == [word.upper() for word in words]
+    (tmp_path / "truth.csv").write_text("path,label\n" + rows[0])
+    with pytest.raises(InputError, match="none for"):
+        read_labels(str(tmp_path / "truth.csv"), target, SEEDS)
+    np.savez(tmp_path / "x.npz", x=np.zeros((10, 2)) + np.arange(10)[:, None], y=np.arange(10))
+    rows = read(f"{tmp_path}/x.npz:4", labelled=False)
+    np.save(tmp_path / "y.npy", np.arange(10) * 10)
+    assert read_labels(str(tmp_path / "y.npy"), rows, SEEDS) == [str(10 * int(name)) for name in rows.names]
+
+
+def test_class_names_are_ordered_as_people_count():
+    assert class_names(["10", "9", "2"]) == ("2", "9", "10")
+    assert class_names(["b", "a", "10"]) == ("10", "a", "b")
+    assert class_indices(["b", "a"], ("a", "b"), "x").tolist() == [1, 0]
+    with pytest.raises(InputError, match="'c', which the source never showed"):
+        class_indices(["a", "c"], ("a", "b"), "the target")
+
+
+@pytest.mark.parametrize("mode", ["L", "RGB", "RGBA", "P", "1", "I;16"])
+def test_images_of_every_mode_are_bytes(tmp_path, mode):
+    if mode == "I;16":
+        Image.fromarray(np.full((5, 7), 65535, np.uint16)).save(tmp_path / "x.png")
+    else:
+        Image.new("L", (7, 5), 255).convert(mode).save(tmp_path / "x.png")
+    for channels in (1, 3):
+        pixels = decode_image(tmp_path / "x.png", channels)
+        assert pixels.shape == (channels, 5, 7)
+        assert pixels.dtype == torch.uint8
+        assert bool((pixels == 255).all())
+
+
+def test_transparent_parts_are_white_and_turned_photos_upright(tmp_path):
+    Image.new("RGBA", (2, 2), (255, 0, 0, 0)).save(tmp_path / "clear.png")
+    assert bool((decode_image(tmp_path / "clear.png", 3) == 255).all())
+    exif = Image.Exif()
+    exif[0x0112] = 6  # the camera was turned by 90 degrees
+    Image.new("RGB", (8, 4)).save(tmp_path / "turned.jpg", exif=exif)
+    assert decode_image(tmp_path / "turned.jpg", 3).shape == (3, 8, 4)

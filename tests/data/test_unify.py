@@ -1,0 +1,161 @@
+"""Both domains are brought to one form, visibly; what cannot be brought there is refused in a sentence."""
+
+import numpy as np
+import pytest
+import torch
+from pictures import arrays, class_folders
+from PIL import Image
+
+from calida.data import Collection, Preparation, load_samples, read_collection, unify
+from calida.data.loading import Loading
+from calida.errors import InputError
+from calida.seeds import Seeds
+
+
+def images(values):
+    x = torch.as_tensor(values)
+    return Collection("some", x, [str(row) for row in range(len(x))])
+
+
+def bars(size=16, **look):
+    return torch.from_numpy(arrays(40, 0, size=size, **look)[0])[:, None]
+
+
+def prepared(source, target, **options):
+    first, second = unify(images(source), images(target), **options)
+    return first(source), second(target)
+
+
+def test_equal_domains_are_left_alone():
+    x = bars()
+    first, second = prepared(x, x.clone())
+    assert torch.equal(first, x)
+    assert torch.equal(second, x)
+
+
+def test_sizes_and_channels_meet_at_the_larger():
+    grey, colour = bars(16), bars(28).expand(-1, 3, -1, -1)
+    first, second = prepared(grey, colour)
+    assert first.shape[1:] == second.shape[1:] == (3, 28, 28)
+    assert torch.equal(first[:, 0], first[:, 2])
+    first, second = prepared(grey, colour, size=12)
+    assert first.shape[1:] == second.shape[1:] == (3, 12, 12)
+
+
+def test_content_is_made_equally_large_and_detail_equally_fine():
+    """The convention of the digit sets: 20 of 28 pixels against a full frame of 16, or of 8."""
+    framed = torch.zeros(30, 1, 28, 28, dtype=torch.uint8)
+    framed[:, :, 4:24, 8:20] = 255
+    for size in (16, 8):
+        full = torch.zeros(30, 1, size, size, dtype=torch.uint8)
+        full[:, :, :, size // 4 : -size // 4] = 255
+        source, target = unify(images(framed), images(full))
+        assert source.inner is None
+        assert target.inner == (20, 20)
+        assert source.detail == ((11, 11) if size == 8 else None)  # 8 of 20 pixels; 16 of 20 is close enough
+        lit = target(full)[0, 0] > 127
+        assert lit.any(1).nonzero().flatten().tolist() == list(range(4, 24))
+    backwards, _ = unify(images(full), images(framed))
+    assert backwards.inner == (20, 20)
+
+
+def test_photographs_have_no_background_to_go_by():
+    noise = torch.randint(0, 256, (30, 3, 20, 20), dtype=torch.uint8)
+    source, target = unify(images(noise), images(bars()))
+    assert source.inner is None
+    assert target.inner is None
+
+
+def test_crop_keeps_proportions():
+    wide = torch.zeros(1, 1, 10, 30, dtype=torch.uint8)
+    wide[..., 10:20] = 200
+    assert bool((Preparation((1, 10, 10))(wide) == 200).all())  # the middle third, not a squeezed whole
+
+
+@pytest.mark.parametrize(
+    ("source", "target"),
+    [
+        (lambda x: x / 255, lambda x: x.float()),
+        (lambda x: x.float(), lambda x: x / 255),
+        (lambda x: x, lambda x: (x > 128).byte()),
+        (lambda x: x, lambda x: x / 255 * 16),
+        (lambda x: x / 255, lambda x: x / 127.5 - 1),
+    ],
+    ids=["unit-bytes", "bytes-unit", "bytes-binary", "bytes-sixteen", "unit-symmetric"],
+)
+def test_a_mismatch_of_scale_stops_or_is_matched(source, target):
+    x = bars(high=255)
+    x[x < 128] = 0
+    with pytest.raises(InputError, match=r"source values lie in .* and target values in .*--on-mismatch match"):
+        prepared(source(x), target(x))
+    first, second = prepared(source(x), target(x), on_mismatch="match")
+    assert (first.float() - second.float()).abs().max() <= 0.01 * first.float().max()
+
+
+def test_bytes_beside_unit_floats_are_one_scale():
+    x = bars()
+    first, second = prepared(x, x / 255)
+    assert torch.allclose(first / 255, second)
+
+
+def test_inverted_polarity_stops_or_is_matched_or_ignored():
+    x = bars()
+    with pytest.raises(InputError, match="source images are light on dark and target images dark on light"):
+        prepared(x, 255 - x)
+    first, second = prepared(x, 255 - x, on_mismatch="match")
+    assert torch.equal(first, second)
+    first, second = prepared(x, 255 - x, on_mismatch="ignore")
+    assert torch.equal(second, 255 - x)
+
+
+def test_vectors_of_another_scale():
+    rows = torch.randn(100, 5) + 2
+    scaled = 1000 * rows
+    with pytest.raises(InputError, match=r"about 1e.03 times the source's"):
+        prepared(rows, scaled)
+    first, second = prepared(rows, scaled, on_mismatch="match")
+    assert torch.allclose(first, second, atol=1e-4)
+    with pytest.raises(InputError, match="5 features and target some has 4"):
+        prepared(rows, rows[:, :4])
+    with pytest.raises(InputError, match="both must be of one kind"):
+        prepared(rows, bars())
+
+
+def test_a_preparation_survives_json_and_explains_itself():
+    source, target = unify(images(bars(28)), images(255 - bars(8)), on_mismatch="match")
+    for preparation in (source, target):
+        assert Preparation.from_json(preparation.to_json()) == preparation
+    told = " ".join(target.explain((1, 8, 8)))
+    assert "light and dark exchanged" in told
+    assert "resized from 8 x 8" in told
+
+
+def test_files_in_memory_and_streamed_are_the_same_bytes(tmp_path):
+    collection = read_collection(str(class_folders(tmp_path, 10, 0, size=20)), Seeds(0), True)
+    preparation, _ = unify(collection, collection, size=16)
+    memory = load_samples(collection, preparation, Loading(workers=0))
+    streamed = load_samples(collection, preparation, Loading(memory=1e-9, workers=2))
+    assert torch.is_tensor(memory.samples)
+    assert not torch.is_tensor(streamed.samples)
+    assert streamed.samples.shape == memory.samples.shape
+    assert torch.equal(streamed.samples[torch.arange(10)], memory.samples)
+    assert "streamed from disk" in streamed.notes[0]
+    reference = np.array(Image.open(collection.samples[3]).resize((16, 16), Image.Resampling.BILINEAR))
+    assert np.abs(memory.samples[3, 0].numpy().astype(int) - reference).max() <= 1  # Pillow's own filter
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+@pytest.mark.parametrize("memory", [1.0, 1e-9])
+def test_an_unreadable_image_is_named_or_skipped(tmp_path, workers, memory):
+    folder = class_folders(tmp_path, 8, 0)
+    (folder / "lying" / "broken.png").write_bytes((folder / "lying" / "000.png").read_bytes()[:60])
+    (folder / "standing" / "text.jpg").write_text("not an image")
+    collection = read_collection(str(folder), Seeds(0), True)
+    with pytest.raises(InputError, match=r"(broken.png|text.jpg) cannot be read"):
+        unify(collection, collection)
+    preparation, _ = unify(collection, collection, skip_unreadable=True)
+    with pytest.raises(InputError, match=r"broken.png cannot be read: .*--skip-unreadable"):
+        load_samples(collection, preparation, Loading(memory, workers))
+    loaded = load_samples(collection, preparation, Loading(memory, workers, skip_unreadable=True))
+    assert len(loaded.samples) == len(loaded.collection) == len(loaded.collection.labels) == 8
+    assert "2 unreadable images skipped: lying/broken.png, standing/text.jpg" in loaded.notes

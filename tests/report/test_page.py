@@ -1,0 +1,256 @@
+"""The report in a real browser: no error, every figure has content, hostile names stay text."""
+
+import json
+import math
+
+import numpy as np
+import pytest
+import torch
+
+from calida.report import Evidence, Finding, compute_metrics, judge, render
+from calida.report.evidence import View, flatten
+from calida.report.svg import nice_ticks, tag
+from calida.seeds import Seeds
+
+HOSTILE = '<img src=x onerror="document.title=1">'
+CLASSES = ["plain", HOSTILE, "c&d"]
+
+
+def view(rng, labels, target_labels, sharpness):
+    def log_probs(truth):
+        logits = rng.normal(size=(len(truth), 3)) + sharpness * np.eye(3)[truth]
+        return (logits - np.log(np.exp(logits).sum(1, keepdims=True))).astype(np.float32)
+
+    validation, target = log_probs(labels), log_probs(target_labels)
+    entropy = -(np.exp(target) * target).sum(1)
+    places = rng.normal(size=(20 + 30, 2)).astype(np.float32)
+    return View(validation, target, np.stack([entropy, 0.8 * entropy, 0.2 * entropy], 1).astype(np.float32), places)
+
+
+def make(truth_known=True, images=True, adapted=True, sharpness=(1.0, 4.0)):
+    """A finding that no run has made, with all that a report can show."""
+    rng = np.random.default_rng(0)
+    labels, target_labels = np.arange(60) % 3, np.arange(90) % 3
+    before, after = (view(rng, labels, target_labels, strength) for strength in sharpness)
+    shown = np.concatenate([np.flatnonzero(after.target.argmax(1) == label)[:12] for label in range(3)])
+    pictures = rng.integers(0, 256, (len(shown), 3, 8, 8)).astype(np.uint8) if images else np.zeros(0, np.uint8)
+    evidence = Evidence(before, after, labels, np.arange(20), np.arange(30), shown, pictures)
+    truth = torch.from_numpy(target_labels) if truth_known else None
+    phases = [("pretrain", 0), ("pretrain", 1), *([("adapt", 0), ("adapt", 1)] if adapted else [])]
+    rounds = [
+        {
+            "phase": phase,
+            "round": index,
+            "rounds": 2,
+            "source": {"entropy": 0.3, "accuracy": 0.9 + 0.01 * index},
+            "target": {"entropy": 0.5 - 0.1 * index, "class_shares": [0.3, 0.3, 0.4]},
+            "selected": {"share": 0.3 + 0.1 * index},
+            "multipliers": {"target_entropy": {"value": 0.2 + index}},
+            "gradient_variance": {"source": 1e-3, "target": 2e-3},
+            **({"oracle": {"accuracy": 0.8}} if truth_known else {}),
+        }
+        for phase, index in phases
+    ]
+    metrics = {
+        **compute_metrics(evidence, truth),
+        "classes": CLASSES,
+        "data": {
+            "source": {"origin": HOSTILE, "notes": ["60 images"]},
+            "target": {"origin": "target", "notes": [f"skipped {HOSTILE}"]},
+        },
+        "recipe": "calida",
+        "seed": 0,
+        "training_seconds": 1.5,
+        "command": f"calida adapt --source '{HOSTILE}'",
+        "machine": "here",
+        "versions": {"calida": "0"},
+    }
+    names = [f"{HOSTILE}/{row}.png" for row in range(90)]
+    return Finding(metrics, rounds, evidence, "path", names, truth)
+
+
+@pytest.fixture
+def open_page(browser, tmp_path):
+    """Open a finding in the browser; its console must stay silent and nothing may be fetched."""
+    pages = []
+
+    def open_(finding, **context):
+        (tmp_path / "report.html").write_text(render(finding), encoding="utf-8")
+        page = browser.new_context(**context).new_page()
+        page.noise = []
+        page.on("console", lambda message: page.noise.append(message.text))
+        page.on("pageerror", lambda error: page.noise.append(str(error)))
+        page.on("request", lambda request: page.noise.append(request.url) if "http" in request.url[:5] else None)
+        page.goto((tmp_path / "report.html").as_uri())
+        pages.append(page)
+        return page
+
+    yield open_
+    for page in pages:
+        assert page.noise == []
+        page.context.close()
+
+
+KINDS = [
+    {"truth_known": True},
+    {"truth_known": False},
+    {"images": False},
+    {"adapted": False, "truth_known": False},
+]
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=str)
+def test_every_figure_has_content(open_page, kind):
+    finding = make(**kind)
+    page = open_page(finding)
+    expected = {"map": 1, "reliability": 1, "entropy": 1, "classes": 1, "rounds": 1}
+    expected |= {"confusion": 1} if finding.truth is not None else {}
+    assert page.locator("section.card:has(svg)").count() == len(expected)
+    for key in expected:
+        for svg in page.locator(f"#{key} svg").all():
+            box = svg.bounding_box()
+            assert box["width"] > 100
+            assert box["height"] > 60
+            marks = svg.locator("circle, rect, polyline").count()
+            assert marks >= 3, key
+            assert svg.get_attribute("role") == "img"
+            assert len(svg.get_attribute("aria-label")) > 10
+    sides = 2 if finding.adapted else 1
+    assert page.locator("#map svg").count() == sides
+    assert page.locator("#map circle").count() == 50 * sides
+    assert page.locator("#samples .group").count() == 3
+    assert (page.locator("#samples img").count() > 0) == kind.get("images", True)
+    assert page.locator("#verdict li").count() >= 2
+    assert ("oracle" in page.locator("#verdict").inner_text()) == (finding.truth is not None)
+
+
+def test_reliability_bars_show_the_accuracy_of_their_bin(open_page):
+    finding = make()
+    page = open_page(finding)
+    log_probs, labels = finding.evidence.after.validation, finding.evidence.validation_labels
+    confidence, right = np.exp(log_probs.max(1)), log_probs.argmax(1) == labels
+    tips = (
+        page.locator("#reliability figure")
+        .nth(2)
+        .locator("rect")
+        .evaluate_all("marks => marks.map(mark => mark.dataset.tip)")
+    )
+    bins = np.clip((confidence * 15).astype(int), 0, 14)
+    for index, tip in zip(sorted(set(bins)), tips, strict=True):
+        members = bins == index
+        assert tip.startswith(f"{members.sum()} samples")
+        assert f"{right[members].mean():.1%} right" in tip
+
+
+def test_hostile_names_stay_text(open_page):
+    page = open_page(make())
+    assert page.locator("img[src=x]").count() == 0
+    assert page.title() != "1"
+    assert HOSTILE in page.locator("h1").inner_text()
+    assert page.locator("#class-filter option").nth(2).inner_text() == HOSTILE
+    page.locator("#map circle.target").first.dispatch_event("pointermove", {"clientX": 5, "clientY": 5})
+    point = page.locator("#map circle.target").first
+    point.hover(force=True)
+    assert HOSTILE in page.locator("#tip").inner_text()
+    assert page.locator("img[src=x]").count() == 0
+
+
+def test_the_filter_shows_one_class_by_mouse_and_by_keyboard(open_page):
+    page = open_page(make())
+    page.select_option("#class-filter", "1")
+    assert page.locator("#samples .group:visible").count() == 1
+    assert page.locator("#map circle[data-class='0'].faded").count() > 0
+    assert page.locator("#map circle[data-class='1'].faded").count() == 0
+    chip = page.locator(".chip[data-class='1']")
+    assert chip.get_attribute("aria-pressed") == "true"
+    chip.focus()
+    page.keyboard.press("Enter")
+    assert page.locator(".faded").count() == 0
+    assert page.locator("#class-filter").input_value() == ""
+
+
+def test_it_fits_a_phone_and_has_two_themes(open_page):
+    phone = open_page(make(), viewport={"width": 360, "height": 700}, color_scheme="dark")
+    assert phone.evaluate("document.documentElement.scrollWidth") <= 360
+    colour = "getComputedStyle(document.body).backgroundColor"
+    dark = phone.evaluate(colour)
+    phone.click("#theme")
+    light = phone.evaluate(colour)
+    assert dark != light
+    for value, is_light in ((dark, False), (light, True)):
+        levels = [int(part) for part in value.strip("rgb()").split(",")]
+        assert (sum(levels) > 3 * 128) == is_light
+
+
+def test_screen_readers_find_names_for_everything(open_page):
+    page = open_page(make())
+    nameless = page.evaluate(
+        """[...document.querySelectorAll('svg, select, button, img')].filter(one =>
+           !(one.getAttribute('aria-label') || one.innerText || one.alt || one.labels?.length)).length"""
+    )
+    assert nameless == 0
+    levels = [int(one.evaluate("e => e.tagName[1]")) for one in page.locator("h1, h2, h3").all()]
+    assert levels[0] == 1
+    assert levels.count(1) == 1
+    assert page.locator("section.card").count() == page.locator("section[aria-labelledby]").count()
+
+
+def test_the_verdict_follows_the_figures():
+    assert judge(make()).level == "good"
+    assert "raised target accuracy" in judge(make()).headline
+    worse = judge(make(sharpness=(4.0, 0.5)))
+    assert worse.level == "bad"
+    assert "lowered target accuracy" in worse.headline
+    blind = judge(make(truth_known=False))
+    assert "No target label was given" in " ".join(blind.sentences)
+    assert "accuracy" not in blind.headline
+    collapsed = make(truth_known=False)
+    collapsed.metrics["adapted"]["target"]["class_shares"] = [1.0, 0.0, 0.0]
+    verdict = judge(collapsed)
+    assert verdict.level == "bad"
+    assert "plain takes 100.0%" in verdict.sentences[0]
+    assert HOSTILE in verdict.sentences[1]
+
+
+def test_metrics_agree_with_scikit_learn():
+    from sklearn.metrics import balanced_accuracy_score, brier_score_loss, log_loss
+
+    finding = make()
+    probabilities = np.exp(finding.evidence.after.target.astype(np.float64))
+    probabilities /= probabilities.sum(1, keepdims=True)
+    truth = finding.truth.numpy()
+    oracle = finding.after["oracle"]
+    assert oracle["mean_class_accuracy"] == pytest.approx(balanced_accuracy_score(truth, probabilities.argmax(1)))
+    assert oracle["nll"] == pytest.approx(log_loss(truth, probabilities), rel=1e-5)
+    brier = sum(brier_score_loss(truth == label, probabilities[:, label]) for label in range(3))
+    assert oracle["brier"] == pytest.approx(brier, rel=1e-5)
+    assert json.dumps(finding.metrics)
+
+
+def test_evidence_survives_the_disk(tmp_path):
+    evidence = make().evidence
+    evidence.save(tmp_path / "evidence.npz")
+    again = Evidence.load(tmp_path / "evidence.npz")
+    assert np.array_equal(again.after.target, evidence.after.target)
+    assert np.array_equal(again.before.map, evidence.before.map)
+    assert np.array_equal(again.images, evidence.images)
+
+
+def test_the_map_keeps_groups_together():
+    rng = np.random.default_rng(0)
+    groups = np.repeat(np.arange(3), 30)
+    features = rng.normal(size=(90, 8)) + 20 * np.eye(3)[groups] @ rng.normal(size=(3, 8))
+    places = flatten(features, Seeds(0))
+    middles = np.stack([places[groups == group].mean(0) for group in range(3)])
+    nearest = ((places[:, None] - middles) ** 2).sum(-1).argmin(1)
+    assert (nearest == groups).mean() > 0.95
+    assert flatten(np.ones((5, 1)), Seeds(0)).shape == (5, 2)
+
+
+def test_svg_escapes_and_ticks_are_round():
+    assert (
+        str(tag("text", "<b>", data_tip='"x"', class_="a")) == '<text data-tip="&#34;x&#34;" class="a">&lt;b&gt;</text>'
+    )
+    assert [text for _, text in nice_ticks(0, 1)] == ["0", "0.2", "0.4", "0.6", "0.8", "1"]
+    assert nice_ticks(2.0, 2.0) == [(2.0, "2")]
+    assert all(math.isfinite(value) for value, _ in nice_ticks(-1e-9, 3e-9))
