@@ -3,28 +3,42 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/installed
+TEST_INSTALLED := $(VENV)/installed-for-tests
 
-.PHONY: install test lint types speed clean
+.PHONY: install demo test lint types browser speed clean
 
 install: $(INSTALLED)
 
 $(INSTALLED): pyproject.toml
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade pip
-	$(BIN)/python -m pip install --quiet --editable '.[test]'
-	touch $(INSTALLED)
+	$(BIN)/python -m pip install --quiet --editable '.[demo]'
+	touch $@
 
-test: lint types
+$(TEST_INSTALLED): $(INSTALLED)
+	$(BIN)/python -m pip install --quiet --editable '.[test]'
+	touch $@
+
+demo: $(INSTALLED)
+	$(BIN)/calida demo
+
+test: lint types browser
 	$(BIN)/python -m pytest
 
-lint: $(INSTALLED)
+lint: $(TEST_INSTALLED)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 
-types: $(INSTALLED)
+types: $(TEST_INSTALLED)
 	$(BIN)/mypy
 
-speed: $(INSTALLED)
+# The report is tested in a real Chromium; where none is installed and apt can install one, it is.
+browser:
+	@command -v chromium >/dev/null || command -v google-chrome >/dev/null \
+	  || { [ "$$(id -u)" = 0 ] && apt-get update -qq && apt-get install -qq -y --no-install-recommends chromium; } \
+	  || { echo "make test needs a browser: sudo apt-get install chromium"; exit 1; }
+
+speed: $(TEST_INSTALLED)
 	$(BIN)/python benchmarks/speed.py
 
 clean:

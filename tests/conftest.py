@@ -1,6 +1,5 @@
 import importlib.util
 
-import pytest
 import torch
 
 # Some CPU builds of torchvision come without their compiled operators and then fail to import, which takes timm and
@@ -13,11 +12,6 @@ if importlib.util.find_spec("torchvision"):
         for _name in ("nms", "qnms"):
             _operators.define(f"{_name}(Tensor dets, Tensor scores, float iou_threshold) -> Tensor")
 
-
-@pytest.fixture(autouse=True)
-def one_thread():
-    """Two processes may share the cores; small tensors gain nothing from threads."""
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(threads)
+# Small tensors gain nothing from threads, two processes may share the cores, and sums must be cut in the same places
+# for runs to be compared bit for bit: one thread from the first fixture on.
+torch.set_num_threads(1)

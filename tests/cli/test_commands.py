@@ -56,7 +56,6 @@ def succeed(*words, cwd=None):
 @pytest.fixture(scope="module")
 def place(tmp_path_factory):
     """A labelled and an unlabelled folder, and a finished run with oracle labels."""
-    torch.set_num_threads(1)  # as in the tests, whose runs are compared with this one bit for bit
     folder = tmp_path_factory.mktemp("user")
     class_folders(folder / "photos", 60, 0)
     class_folders(folder / "camera", 48, 1, low=40, high=200)

@@ -10,8 +10,6 @@ from typing import Any
 
 import numpy as np
 import torch
-from sklearn.decomposition import PCA
-from sklearn.manifold import TSNE
 from torch import Tensor
 
 from calida.adaptation import Adapted
@@ -108,6 +106,9 @@ def _view(validation: Prediction, target: Prediction, mapped: list[Tensor], seed
 
 def flatten(features: np.ndarray, seeds: Seeds) -> np.ndarray:
     """Two coordinates a sample by t-SNE on the main directions; what is too little for it is shown by PCA alone."""
+    from sklearn.decomposition import PCA  # imported late: it takes as long as torch
+    from sklearn.manifold import TSNE
+
     seed = seeds.integer("map") % 2**32
     spread = features.std(0).max() or 1.0
     width = min(30, *features.shape)
