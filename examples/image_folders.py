@@ -32,7 +32,9 @@ def draw(shape: str, width: int, tremble: float) -> Image.Image:
     else:
         strokes = [[(-size, -size), (size, size)], [(-size, size), (size, -size)]]
     for stroke in strokes:
-        shaken = [tuple(m + v + random.gauss(0, tremble) for m, v in zip(middle, point, strict=True)) for point in stroke]
+        shaken = [
+            tuple(m + v + random.gauss(0, tremble) for m, v in zip(middle, point, strict=True)) for point in stroke
+        ]
         pen.line(shaken, fill=random.randint(0, 60), width=width)
     return image
 

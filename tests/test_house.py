@@ -1,12 +1,14 @@
 """The house rules that code can check: data flows one way, nothing is unpickled, the documents are true."""
 
 import ast
+import os
 import re
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from pictures import class_folders
 
 import calida
 
@@ -90,6 +92,44 @@ def test_python_blocks_run(path, tmp_path):
     code = "\n".join(blocks(path, "python"))
     done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
+
+
+def test_the_readmes_commands_run_on_own_folders(tmp_path):
+    """The block of commands as it stands, on small folders of the names that it uses."""
+    class_folders(tmp_path / "photos", 40, 0)
+    for name, seed in (("camera", 1), ("more", 2)):
+        class_folders(tmp_path / name, 24, seed, low=40, high=200)
+    found = sorted((tmp_path / "camera").rglob("*.png"))
+    rows = [f"{path.relative_to(tmp_path / 'camera')},{path.parent.name}" for path in found]
+    (tmp_path / "truth.csv").write_text("path,label\n" + "\n".join(rows))
+    (commands,) = [block for block in blocks(ROOT / "README.md", "sh") if "calida adapt" in block]
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
+    for command in commands.splitlines():
+        done = subprocess.run(
+            ["sh", "-e", "-c", command], cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
+        )
+        assert done.returncode == 0, f"{command}\n{done.stderr}"
+    assert (tmp_path / "more.csv").read_text().count("\n") == 25
+    assert '"oracle"' in (tmp_path / "run" / "metrics.json").read_text()
+
+
+def test_the_readmes_make_commands_exist():
+    (commands,) = [block for block in blocks(ROOT / "README.md", "sh") if "make " in block]
+    for command in commands.splitlines():
+        words = command.split("#")[0].split()
+        done = subprocess.run([*words, "--dry-run"], cwd=ROOT, capture_output=True, text=True, check=False)
+        assert words[0] == "make"
+        assert done.returncode == 0, done.stderr
+        assert "calida demo" in done.stdout or "pytest" in done.stdout
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "examples").glob("*.py")), ids=lambda path: path.name)
+def test_examples_run_and_adapt(path, tmp_path):
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", "TMPDIR": str(tmp_path)}
+    command = [sys.executable, str(path)]
+    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "oracle" in done.stdout
 
 
 def test_method_page_names_things_that_exist():

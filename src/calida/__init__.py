@@ -40,7 +40,7 @@ _OF_ESTIMATOR = ("CalibratedAdapter", "label_free_score")
 def __getattr__(name: str) -> Any:
     """Import scikit-learn, which takes as long as torch, only for those who use it."""
     if name in _OF_ESTIMATOR:
-        from calida import estimator
+        import calida.estimator
 
-        return getattr(estimator, name)
+        return getattr(calida.estimator, name)
     raise AttributeError(f"module 'calida' has no attribute {name!r}")

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 from torch.utils.data import DataLoader, Dataset
 
-from calida.data.decode import decode_image
+from calida.data.decode import UnreadableImageError, decode_image
 from calida.errors import InputError
 
 Rows = Tensor | slice
@@ -104,6 +104,9 @@ def digest(*parts: Samples) -> str:
             continue
         state.update(repr((part.sample_shape, part.prepare)).encode())
         for path in part.paths:
-            facts = os.stat(path)
+            try:
+                facts = os.stat(path)
+            except OSError as error:
+                raise UnreadableImageError(f"the image {path} cannot be read: {error.strerror}") from None
             state.update(f"{path.name} {facts.st_size} {facts.st_mtime_ns}\n".encode())
     return state.hexdigest()
