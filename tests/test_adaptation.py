@@ -17,7 +17,7 @@ IMAGES = {**SMALL, "batch_size": 8, "pretrain_epochs": 1, "rounds": 1}
 @pytest.fixture(scope="module")
 def adapted():
     source, target, _ = shift.make(rows=200)
-    return calida.adapt(source, target, **SMALL)
+    return calida.adapt(source, target, "brer-inf", **SMALL)
 
 
 def test_a_prediction_has_all_that_one_can_act_on(adapted):
@@ -31,6 +31,28 @@ def test_a_prediction_has_all_that_one_can_act_on(adapted):
     assert (prediction.epistemic > -1e-6).all()
     assert adapted.recipe.name == "brer-inf"
     assert [record["phase"] for record in adapted.history] == ["pretrain"] * 2 + ["adapt"] * 2
+
+
+def test_batches_shrink_to_the_smaller_domain():
+    source, target, _ = shift.make(rows=200)
+    few = calida.adapt(source, target[:30], "rer-inf-gvr", **SMALL)
+    assert few.recipe.batch_size == 30
+    same = calida.adapt(source, target[:30], "rer-inf-gvr", **{**SMALL, "batch_size": 30})
+    assert all(torch.equal(value, same.classifier.state_dict()[k]) for k, value in few.classifier.state_dict().items())
+    assert calida.adapt(source, target[:3], "rer-1", **SMALL).recipe.batch_size == 3
+
+
+def test_the_classifier_before_adaptation_is_kept(tmp_path):
+    source, target, _ = shift.make(rows=200)
+    alone = calida.adapt(source, target, "source", **SMALL | {"rounds": 0})
+    adapted = calida.adapt(source, target, "rer-1", folder=tmp_path, **SMALL)
+    resumed = calida.adapt(source, target, "rer-1", folder=tmp_path, resume=True, **SMALL)
+    adapted.save(tmp_path / "saved")
+    loaded = calida.load(tmp_path / "saved", "cpu")
+    expected = alone.predict(target).log_probs
+    for one in (adapted, resumed, loaded):
+        assert torch.equal(one.source_only.predict(target).log_probs, expected)
+    assert not torch.equal(adapted.predict(target).log_probs, expected)
 
 
 def test_arrays_lists_and_tensors_are_the_same_input(adapted):
@@ -109,8 +131,7 @@ def spoiled(x, value):
         ((X, Y), spoiled(TARGET, float("inf")), {}, "target has NaN or infinite values in 1 of 200 samples"),
         ((X.double() * 1e300, Y), TARGET, {}, "source has NaN or infinite values"),
         ((X, Y), TARGET[:, :4], {}, r"source samples have shape \(6,\) but target samples have shape \(4,\)"),
-        ((X, Y), TARGET[:30], {}, "target has 30 samples, fewer than one batch of 40"),
-        ((X[:41], Y[:41]), TARGET, {}, r"source \(less validation\) has .* samples, fewer than one batch of 40"),
+        ((X, Y), TARGET[:1], {}, "target has 1 sample; training needs at least two"),
         ((X, Y), TARGET[:0], {}, "target is empty"),
         ((X[:, 0], Y), TARGET, {}, r"source samples have shape \(200,\); expected vectors"),
         ((X, Y), [["a"] * 6] * 200, {}, "target samples are not a numeric array"),

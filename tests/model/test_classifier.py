@@ -31,11 +31,11 @@ def classifier(shape=IMAGES, gaussian=True, backbone="auto", classes=10, seed=0)
 
 
 @pytest.mark.parametrize("shape", [(1, 28, 28), (3, 32, 32), (1, 8, 8), (3, 112, 60)])
-@pytest.mark.parametrize("name", ["dtn", "lenet"])
+@pytest.mark.parametrize("name", ["dtn", "lenet", "compact"])
 def test_image_backbones_take_any_size(name, shape):
     model = classifier(shape, backbone=name, classes=7)
     features, logits = model(torch.randn(2, *shape))
-    assert features.shape == (2, {"dtn": 512, "lenet": 500}[name])
+    assert features.shape == (2, {"dtn": 512, "lenet": 500, "compact": 256}[name])
     assert logits.mean.shape == logits.std.shape == (2, 7)
     assert (logits.std > 0).all()
 
@@ -57,7 +57,7 @@ def test_visda_heads():
 
 
 def test_names_are_checked():
-    assert set(BACKBONES) == {"dtn", "lenet", "mlp"}
+    assert set(BACKBONES) == {"dtn", "lenet", "compact", "mlp"}
     with pytest.raises(InputError, match="unknown backbone 'dtm'; did you mean dtn"):
         build_backbone("dtm", IMAGES)
     with pytest.raises(InputError, match="unknown head 'tail'"):

@@ -1,15 +1,13 @@
 """Runs as a whole: the firewall, resuming after a kill, numbers that go wrong, what is recorded."""
 
 import json
-import os
+import multiprocessing
 import signal
-import subprocess
-import sys
-from pathlib import Path
 
 import pytest
 import shift
 import torch
+from killed import adapt_and_die
 
 import calida
 from calida.data import split_validation
@@ -80,34 +78,16 @@ def test_a_term_of_ones_own_takes_part():
     assert "shrink" in shrunk.history[-1]["terms"]
 
 
-PROGRAM = """
-import os, signal, sys
-import torch, shift, calida
-torch.set_num_threads(1)
-rounds = 0
-def observe(record):
-    global rounds
-    rounds += record["kind"] == "round"
-    if rounds == int(sys.argv[2]):
-        os.kill(os.getpid(), signal.SIGKILL)
-source, target, _ = shift.make(rows=200)
-calida.adapt(source, target, sys.argv[1], folder=sys.argv[3], observe=observe, resume=True,
-             batch_size=40, pretrain_epochs=2, rounds=3, passes=1, gvr_groups=4, device="cpu")
-"""
-
-
 @pytest.mark.parametrize("recipe", ["brer-inf-gvr", "dual"])
 def test_killed_after_any_round_and_resumed_is_uninterrupted_bit_for_bit(tmp_path, recipe):
     """Each process is killed with SIGKILL after its first round; the last one finds nothing left to do."""
-    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parent.parent)}
+    server = multiprocessing.get_context("forkserver")
+    server.set_forkserver_preload(["killed"])  # processes that need not import torch anew
     for _ in range(5):  # two epochs of pre-training, three rounds
-        killed = subprocess.run(
-            [sys.executable, "-c", PROGRAM, recipe, "1", str(tmp_path)],
-            env=environment,
-            capture_output=True,
-            check=False,
-        )
-        assert killed.returncode == -signal.SIGKILL, killed.stderr.decode()
+        child = server.Process(target=adapt_and_die, args=(recipe, tmp_path, SMALL))
+        child.start()
+        child.join()
+        assert child.exitcode == -signal.SIGKILL
     resumed, straight = run(recipe, folder=tmp_path, resume=True), run(recipe)
     assert_same(resumed, straight)
     assert without_times(resumed.history) == without_times(straight.history)
@@ -152,9 +132,9 @@ def test_killed_while_writing_leaves_the_round_before(tmp_path, monkeypatch):
     with pytest.raises(KeyboardInterrupt):
         run(folder=tmp_path)
     monkeypatch.undo()
-    assert len(list(tmp_path.glob("*.safetensors"))) == 2
+    assert len(list(tmp_path.glob("checkpoint-*.safetensors"))) == 2
     assert_same(run(folder=tmp_path, resume=True), run())
-    assert len(list(tmp_path.glob("*.safetensors"))) == 1
+    assert len(list(tmp_path.glob("checkpoint-*.safetensors"))) == 1
 
 
 def test_a_folder_is_not_overwritten_and_only_its_own_run_resumes(tmp_path):
