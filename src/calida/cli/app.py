@@ -79,44 +79,71 @@ def adapt(
     source: Annotated[
         str | None,
         typer.Option(
-            help="Labelled data: class folders, a list, .npz, a table, or a named set such as mnist:train:2000."
+            help="Labelled data: class folders, a list, .npz, a table, or a named set such as mnist:2000.",
+            rich_help_panel="Data",
         ),
     ] = None,
     target: Annotated[
-        str | None, typer.Option(help="Unlabelled data of the same kinds; folder names are not read as labels.")
+        str | None,
+        typer.Option(
+            help="Unlabelled data of the same kinds; folder names are not read as labels.", rich_help_panel="Data"
+        ),
     ] = None,
-    recipe: Annotated[str | None, typer.Option(help="The method; see: calida recipes.")] = None,
+    recipe: Annotated[
+        str | None, typer.Option(help="The method; see: calida recipes.", rich_help_panel="Method")
+    ] = None,
     set_: Annotated[
-        list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Any setting of the recipe; repeatable.")
+        list[str] | None,
+        typer.Option(
+            "--set", metavar="KEY=VALUE", help="Any setting of the recipe; repeatable.", rich_help_panel="Method"
+        ),
     ] = None,
-    config: Annotated[Path | None, typer.Option(help="A TOML file with these options and a table of settings.")] = None,
-    out: Annotated[Path | None, typer.Option(help="The folder of the run; by default a new one under runs.")] = None,
-    resume: Annotated[bool, typer.Option("--resume", help="Go on with the interrupted run in --out.")] = False,
+    config: Annotated[
+        Path | None, typer.Option(help="A TOML file with these options and a table of settings.", rich_help_panel="Run")
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="The folder of the run; by default a new one under runs.", rich_help_panel="Run")
+    ] = None,
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Go on with the interrupted run in --out.", rich_help_panel="Run")
+    ] = False,
     label: Label = None,
     target_labels: TargetLabels = None,
-    seed: Annotated[int | None, typer.Option(help="Makes a run repeatable; 0 by default.")] = None,
+    seed: Annotated[
+        int | None, typer.Option(help="Makes a run repeatable; 0 by default.", rich_help_panel="Method")
+    ] = None,
     device: Device = None,
     backbone: Annotated[
-        str | None, typer.Option(help="dtn, lenet, compact, mlp or timm:NAME; chosen by the data if left out.")
+        str | None,
+        typer.Option(
+            help="dtn, lenet, compact, mlp or timm:NAME; chosen by the data if left out.", rich_help_panel="Method"
+        ),
     ] = None,
-    size: Annotated[int | None, typer.Option(help="Height and width that images are brought to.")] = None,
+    size: Annotated[
+        int | None, typer.Option(help="Height and width that images are brought to.", rich_help_panel="Data")
+    ] = None,
     validation: Annotated[
-        float | None, typer.Option(help="Share of source held out to look at; 0.1 by default.")
+        float | None,
+        typer.Option(help="Share of source held out to look at; 0.1 by default.", rich_help_panel="Method"),
     ] = None,
     on_mismatch: Annotated[
         str | None,
         typer.Option(
             metavar="stop|match|ignore",
             help="If scale or polarity differ: stop, match the target to the source, or ignore.",
+            rich_help_panel="Data",
         ),
     ] = None,
     skip_unreadable: SkipUnreadable = False,
     memory: Annotated[
-        float | None, typer.Option(help="GB of decoded images a domain may take; larger sets stream from disk.")
+        float | None,
+        typer.Option(
+            help="GB of decoded images a domain may take; larger sets stream from disk.", rich_help_panel="Data"
+        ),
     ] = None,
     workers: Workers = None,
     tensorboard: Annotated[
-        bool, typer.Option("--tensorboard", help="Write TensorBoard logs into the run folder.")
+        bool, typer.Option("--tensorboard", help="Write TensorBoard logs into the run folder.", rich_help_panel="Run")
     ] = False,
     quiet: Quiet = False,
     as_json: AsJson = False,

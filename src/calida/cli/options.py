@@ -15,22 +15,35 @@ if sys.version_info >= (3, 11):
 else:
     import tomli as tomllib
 
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but errors.")]
-AsJson = Annotated[bool, typer.Option("--json", help="Print the result as JSON on standard output, and nothing else.")]
-Device = Annotated[str | None, typer.Option(help="cpu, cuda or cuda:N; by default the GPU where there is one.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but errors.", rich_help_panel="Output")]
+AsJson = Annotated[
+    bool,
+    typer.Option(
+        "--json", help="Print the result as JSON on standard output, and nothing else.", rich_help_panel="Output"
+    ),
+]
+Device = Annotated[
+    str | None, typer.Option(help="cpu, cuda or cuda:N; by default the GPU where there is one.", rich_help_panel="Run")
+]
 RunPath = Annotated[Path, typer.Argument(metavar="RUN", help="The folder of a finished run.")]
 Label = Annotated[
-    str | None, typer.Option(metavar="COLUMN", help="The label column of a table; never used as a feature.")
+    str | None,
+    typer.Option(
+        metavar="COLUMN", help="The label column of a table; never used as a feature.", rich_help_panel="Data"
+    ),
 ]
 TargetLabels = Annotated[
     str | None,
     typer.Option(
         metavar="FILE|inside",
         help="True target labels, for oracle figures only: a file, or 'inside' for those the target data carry.",
+        rich_help_panel="Data",
     ),
 ]
-SkipUnreadable = Annotated[bool, typer.Option("--skip-unreadable", help="Go on without images that cannot be read.")]
-Workers = Annotated[int | None, typer.Option(min=0, help="Processes that decode image files.")]
+SkipUnreadable = Annotated[
+    bool, typer.Option("--skip-unreadable", help="Go on without images that cannot be read.", rich_help_panel="Data")
+]
+Workers = Annotated[int | None, typer.Option(min=0, help="Processes that decode image files.", rich_help_panel="Data")]
 
 
 def parse_settings(pairs: list[str]) -> dict[str, Any]:

@@ -22,7 +22,7 @@ class Screen:
 
     def __init__(self, quiet: bool = False, as_json: bool = False) -> None:
         self.as_json = as_json
-        self.console = Console(stderr=True, quiet=quiet or as_json, highlight=False, soft_wrap=True)
+        self.console = Console(stderr=True, quiet=quiet or as_json, highlight=False, emoji=False, soft_wrap=True)
 
     def say(self, text: str) -> None:
         """A line of plain text: nothing in it is markup."""
@@ -30,7 +30,7 @@ class Screen:
 
     def error(self, text: str) -> None:
         """One sentence that no option silences."""
-        Console(stderr=True, highlight=False, soft_wrap=True).print(f"[bold red]calida:[/] {escape(text)}")
+        Console(stderr=True, highlight=False, emoji=False, soft_wrap=True).print(f"[bold red]calida:[/] {escape(text)}")
 
     def result(self, value: Any) -> None:
         """The machine-readable end of a command, if asked for."""

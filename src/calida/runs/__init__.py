@@ -1,0 +1,21 @@
+"""A run as a folder: from the names of two data sets to a model, figures, predictions and a report."""
+
+from calida.runs.config import RunConfig
+from calida.runs.execution import Metrics, evaluate_run, execute, publish, republish
+from calida.runs.folder import RunFolder, write_predictions
+from calida.runs.opening import RunData, Tell, open_data, open_new
+
+__all__ = [
+    "Metrics",
+    "RunConfig",
+    "RunData",
+    "RunFolder",
+    "Tell",
+    "evaluate_run",
+    "execute",
+    "open_data",
+    "open_new",
+    "publish",
+    "republish",
+    "write_predictions",
+]

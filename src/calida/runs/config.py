@@ -1,0 +1,100 @@
+"""A run as plain values: what a TOML file holds and the command line can change."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, fields, replace
+from pathlib import Path
+from typing import Any
+
+import tomli_w
+
+from calida.data import INSIDE, NAMED, Loading, Place
+from calida.errors import InputError
+from calida.recipes import DEFAULT_RECIPE, Recipe, get_recipe
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+
+@dataclass(frozen=True)
+class RunConfig:
+    """Everything that decides a run, and where its data are; `settings` override the recipe's values."""
+
+    source: str = ""
+    target: str = ""
+    recipe: str = DEFAULT_RECIPE
+    label: str | None = None
+    target_labels: str | None = None
+    seed: int = 0
+    device: str | None = None
+    backbone: str = "auto"
+    head: str = "auto"
+    validation: float = 0.1
+    size: int | None = None
+    on_mismatch: str = "stop"
+    skip_unreadable: bool = False
+    memory: float = Loading.memory
+    workers: int = Loading.workers
+    tensorboard: bool = False
+    settings: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def loading(self) -> Loading:
+        return Loading(self.memory, self.workers, self.skip_unreadable)
+
+    def resolved_recipe(self) -> Recipe:
+        return get_recipe(self.recipe).with_settings(**self.settings)
+
+    def resolved(self) -> RunConfig:
+        """The same run from any working folder: paths made absolute, every setting of the recipe spelled out."""
+        values = {k: v for k, v in self.resolved_recipe().to_json().items() if k not in ("name", "summary")}
+        labels = self.target_labels
+        if labels is not None and labels != INSIDE:
+            labels = str(Path(labels).expanduser().resolve())
+        source, target = _absolute(self.source), _absolute(self.target)
+        return replace(self, source=source, target=target, target_labels=labels, settings=values)
+
+    def without_settings(self) -> RunConfig:
+        return replace(self, settings={})
+
+    def to_toml(self) -> str:
+        values = {key: value for key, value in asdict(self).items() if value is not None}
+        values["settings"] = {key: value for key, value in self.settings.items() if value is not None}
+        return tomli_w.dumps(values)
+
+    @staticmethod
+    def from_toml(path: Path) -> RunConfig:
+        try:
+            values = tomllib.loads(path.read_text(encoding="utf-8"))
+        except FileNotFoundError:
+            raise InputError(f"there is no configuration file {path}") from None
+        except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+            raise InputError(f"{path} is not a TOML file: {error}") from None
+        return RunConfig().changed(values, str(path))
+
+    def changed(self, values: Mapping[str, Any], origin: str = "the configuration") -> RunConfig:
+        """With these values instead; `settings` are added to those that are there."""
+        known = {one.name: one for one in fields(self)}
+        unknown = [key for key in values if key not in known]
+        if unknown:
+            raise InputError(f"{origin} has an unknown key {unknown[0]!r}; known are {', '.join(known)}")
+        for key, value in values.items():
+            wanted = type(getattr(RunConfig(), key))
+            fits = isinstance(value, wanted) or wanted is type(None) or (wanted is float and isinstance(value, int))
+            if key != "settings" and (not fits or (isinstance(value, bool) and wanted is not bool)):
+                raise InputError(f"{origin} gives {key} as {value!r}, which is not of its kind")
+        settings = values.get("settings", {})
+        if not isinstance(settings, Mapping):
+            raise InputError(f"{origin} gives settings as {settings!r}; they are a table of names and values")
+        return replace(self, **{**values, "settings": {**self.settings, **settings}})
+
+
+def _absolute(text: str) -> str:
+    place = Place.parse(text)
+    path = Path(place.name).expanduser()
+    return text.replace(place.name, str(path.resolve()), 1) if place.name not in NAMED and path.exists() else text
+

@@ -1,0 +1,106 @@
+"""The folder of a run: which file holds what."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from calida.data import Collection
+from calida.errors import CheckpointError
+from calida.files import write_atomically
+from calida.model import Prediction
+from calida.report import Evidence
+from calida.runs.config import RunConfig
+
+
+class RunFolder:
+    """config.toml, metrics.jsonl (one record a round), metrics.json, evidence.npz, predictions.csv, report.html, and
+    the model; every file appears whole or not at all."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.rounds = path / "metrics.jsonl"
+        self.predictions = path / "predictions.csv"
+        self.report = path / "report.html"
+        self.tensorboard = path / "tensorboard"
+        self._config = path / "config.toml"
+        self._metrics = path / "metrics.json"
+        self._evidence = path / "evidence.npz"
+
+    def holds_run(self) -> bool:
+        return self._config.exists()
+
+    def remove(self) -> None:
+        """Remove the run and nothing else that may lie in the folder."""
+        bundles = (one for name in ("checkpoint", "model", "source-only") for one in self.path.glob(f"{name}*"))
+        for file in (self._config, self._metrics, self._evidence, self.rounds, self.predictions, self.report, *bundles):
+            file.unlink(missing_ok=True)
+
+    def write_config(self, config: RunConfig) -> None:
+        write_atomically(self._config, config.to_toml().encode())
+
+    def read_config(self) -> RunConfig:
+        if not self.holds_run():
+            raise CheckpointError(f"{self.path} holds no run: {self._config.name} is missing")
+        return RunConfig.from_toml(self._config)
+
+    def begin_rounds(self, history: Sequence[Mapping[str, Any]]) -> None:
+        """Start the records anew with those of the rounds that a resumed run has behind it."""
+        write_atomically(self.rounds, "".join(json.dumps(record) + "\n" for record in history).encode())
+
+    def add_round(self, record: Mapping[str, Any]) -> None:
+        with self.rounds.open("a", encoding="utf-8") as file:
+            file.write(json.dumps(record) + "\n")
+
+    def read_rounds(self) -> list[dict[str, Any]]:
+        try:
+            return [json.loads(line) for line in self.rounds.read_text(encoding="utf-8").splitlines()]
+        except (OSError, ValueError) as error:
+            raise CheckpointError(f"{self.rounds} cannot be read: {error}") from None
+
+    def write_metrics(self, metrics: Mapping[str, Any]) -> None:
+        write_atomically(self._metrics, (json.dumps(metrics, indent=1) + "\n").encode())
+
+    def read_metrics(self) -> dict[str, Any]:
+        try:
+            metrics: dict[str, Any] = json.loads(self._metrics.read_text(encoding="utf-8"))
+        except FileNotFoundError:
+            raise CheckpointError(f"{self.path} holds no finished run: {self._metrics.name} is missing") from None
+        except (OSError, ValueError) as error:
+            raise CheckpointError(f"{self._metrics} cannot be read: {error}") from None
+        return metrics
+
+    def write_evidence(self, evidence: Evidence) -> None:
+        evidence.save(self._evidence)
+
+    def read_evidence(self) -> Evidence:
+        return Evidence.load(self._evidence)
+
+    def read_names(self) -> tuple[str, list[str]]:
+        """What predictions.csv names its samples by, and the names."""
+        try:
+            with self.predictions.open(newline="", encoding="utf-8") as file:
+                rows = list(csv.reader(file))
+        except OSError as error:
+            raise CheckpointError(f"{self.predictions} cannot be read: {error}") from None
+        return rows[0][0], [row[0] for row in rows[1:]]
+
+
+def write_predictions(path: Path, collection: Collection, prediction: Prediction, classes: Sequence[str]) -> None:
+    """One line a sample: path or row, label, probability, entropy, aleatoric, epistemic, one probability a class."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    first = "row" if collection.names and collection.names[0].isdecimal() else "path"
+    measures = ("entropy", "aleatoric", "epistemic")
+    writer.writerow([first, "label", "probability", *measures, *(f"p_{name}" for name in classes)])
+    columns = [getattr(prediction, name).tolist() for name in ("confidence", *measures)]
+    rows = zip(
+        collection.names, prediction.labels.tolist(), *columns, prediction.probabilities.tolist(), strict=True
+    )
+    for name, label, *numbers, probabilities in rows:
+        writer.writerow([name, classes[label], *(f"{number:.6g}" for number in (*numbers, *probabilities))])
+    write_atomically(path, text.getvalue().encode())
