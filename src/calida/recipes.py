@@ -158,7 +158,7 @@ class Recipe:
         ):
             if not 0 <= getattr(self, key) < math.inf:
                 raise InputError(f"{key} must be a number from 0 up, not {getattr(self, key)}")
-        for key in ("final_rate", "pretrain_final_rate"):
+        for key in ("final_rate", "pretrain_final_rate", "consistency_threshold"):
             if not 0 <= getattr(self, key) <= 1:
                 raise InputError(f"{key} is a share between 0 and 1, not {getattr(self, key)}")
         if self.entropy_budget is not None and (self.order is None or self.taught):

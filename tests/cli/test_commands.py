@@ -33,8 +33,9 @@ QUICK = ["--set", "pretrain_epochs=4", "--set", "rounds=2", "--set", "batch_size
 def calida_command(*words, cwd=None):
     """The command in this process: what it prints, and the code that it exits with."""
     out, err, code = io.StringIO(), io.StringIO(), 0
+    before = Path.cwd()
+    os.chdir(cwd or before)
     with (
-        contextlib.chdir(cwd or Path.cwd()),
         contextlib.redirect_stdout(out),
         contextlib.redirect_stderr(err),
         mock.patch.object(sys, "argv", ["calida", *map(str, words)]),
@@ -44,6 +45,8 @@ def calida_command(*words, cwd=None):
             main()
         except SystemExit as end:
             code = end.code or 0
+        finally:
+            os.chdir(before)
     return subprocess.CompletedProcess(words, code, out.getvalue(), err.getvalue())
 
 
@@ -125,8 +128,10 @@ def test_target_labels_change_no_weight(place, tmp_path):
 
 def test_the_written_configuration_runs_the_same_run_again(place, tmp_path):
     succeed("adapt", "--config", place / "run" / "config.toml", "--out", tmp_path / "again", cwd=tmp_path)
-    for name in ("predictions.csv", "config.toml"):
-        assert (tmp_path / "again" / name).read_text() == (place / "run" / name).read_text()
+    texts = [(folder / "predictions.csv").read_text() for folder in (tmp_path / "again", place / "run")]
+    assert texts[0] == texts[1]
+    configs = [tomllib.loads((folder / "config.toml").read_text()) for folder in (tmp_path / "again", place / "run")]
+    assert configs[0] == configs[1]
     config = tomllib.loads((place / "run" / "config.toml").read_text())
     assert config["settings"]["rounds"] == 2
     assert config["settings"]["diversity"] == calida.get_recipe(config["recipe"]).diversity
@@ -304,3 +309,104 @@ def test_data_get_says_what_failed(tmp_path):
     assert done.returncode == 2
     assert "nosuch" in done.stderr
     assert list(tmp_path.iterdir()) == []
+
+
+def test_new_data_stored_otherwise_are_predicted_alike_and_another_scale_is_refused(tmp_path):
+    x, y = arrays(60, 0)
+    np.savez(tmp_path / "s.npz", x=x, y=y)
+    np.savez(tmp_path / "unit.npz", x=x / 255, y=y)
+    np.savez(tmp_path / "odd.npz", x=x / 16, y=y)
+    succeed("adapt", "--source", "s.npz", "--target", "s.npz", "--out", "run", *QUICK, cwd=tmp_path)
+    figures = [
+        json.loads(succeed("evaluate", "run", f"{name}.npz", "--json", cwd=tmp_path).stdout) for name in ("s", "unit")
+    ]
+    assert figures[0]["adapted"]["oracle"]["accuracy"] == figures[1]["adapted"]["oracle"]["accuracy"]
+    assert figures[0]["adapted"]["oracle"]["nll"] == pytest.approx(figures[1]["adapted"]["oracle"]["nll"], rel=1e-3)
+    done = calida_command("predict", "run", "odd.npz", cwd=tmp_path)
+    assert done.returncode == 2
+    assert "this classifier was trained on 0..255" in done.stderr
+
+
+def test_evaluate_leaves_the_run_repeatable_and_the_report_needs_no_labels(tmp_path):
+    rng = np.random.default_rng(0)
+    y = np.arange(80) % 2
+    lines = [f"{a:.3f},{label},{'ab'[label]}" for a, label in zip(rng.normal(size=80) + 5 * y, y, strict=True)]
+    (tmp_path / "s.csv").write_text("x,kind\n" + "\n".join(line.rsplit(",", 1)[0] for line in lines))
+    (tmp_path / "t.csv").write_text("x\n" + "\n".join(line.split(",")[0] for line in lines))
+    (tmp_path / "truth.csv").write_text("x,truth\n" + "\n".join(line.rsplit(",", 1)[0] for line in lines))
+    succeed(
+        "adapt", "--source", "s.csv", "--target", "t.csv", "--label", "kind", "--out", "run", *QUICK[:6], cwd=tmp_path
+    )
+    config = (tmp_path / "run" / "config.toml").read_text()
+    succeed("evaluate", "run", "--target-labels", "truth.csv", "--label", "truth", cwd=tmp_path)
+    assert (tmp_path / "run" / "config.toml").read_text() == config
+    page = (tmp_path / "run" / "report.html").read_text()
+    (tmp_path / "truth.csv").unlink()
+    succeed("report", "run", cwd=tmp_path)
+    assert (tmp_path / "run" / "report.html").read_text() == page
+    assert "Confusion matrix" in page
+
+
+def test_names_that_are_no_text_and_names_that_command_the_terminal(tmp_path):
+    class_folders(tmp_path / "photos", 30, 0)
+    class_folders(tmp_path / "camera", 20, 1)
+    os.rename(tmp_path / "camera" / "lying" / "000.png", os.fsencode(tmp_path) + b"/camera/lying/caf\xe9.png")
+    os.rename(tmp_path / "camera" / "lying" / "002.png", tmp_path / "camera" / "lying" / "\x1b[31mred[bold].png")
+    (tmp_path / "camera" / "\x1b[2J.png").write_text("no image")
+    options = ["--source", "photos", "--target", "camera", "--skip-unreadable", "--out", "run"]
+    done = succeed("adapt", *options, *QUICK, cwd=tmp_path)
+    assert "\x1b" not in done.stderr
+    assert "\\x1b[2J.png" in done.stderr
+    names = [row["path"] for row in read_csv(tmp_path / "run" / "predictions.csv")]
+    assert "lying/caf\\udce9.png" in names
+    assert "lying/\x1b[31mred[bold].png" in names
+
+
+def test_two_processes_do_not_share_a_folder(place, tmp_path):
+    from calida.files import locked
+    from calida.runs import RunConfig, execute
+
+    config = RunConfig(str(place / "photos"), str(place / "camera"), settings={"pretrain_epochs": 1, "rounds": 1})
+    (tmp_path / "run").mkdir()
+    with locked(tmp_path / "run" / ".running"), pytest.raises(calida.InputError, match="another process is at work"):
+        execute(config, tmp_path / "run")
+    assert [path.name for path in (tmp_path / "run").iterdir()] == []
+
+
+def test_the_demo_replaces_only_a_demo(place):
+    done = calida_command("demo", "--out", place / "run")
+    assert done.returncode == 2
+    assert "holds another run" in done.stderr
+    assert (place / "run" / "report.html").exists()
+
+
+def test_a_configuration_of_wrong_kinds_is_one_sentence(place, tmp_path):
+    for line in ('size = "big"', "seed = 1.5", "memory = true", "label = 3", 'settings = "none"', "nosuch = 1"):
+        (tmp_path / "c.toml").write_text(line)
+        done = calida_command("adapt", "--config", tmp_path / "c.toml", "--source", place / "photos")
+        assert done.returncode == 2, line
+        assert line.split(" ")[0] in done.stderr
+    for out in (tmp_path, tmp_path / "gone" / "p.csv"):
+        done = calida_command("predict", place / "run", place / "camera", "--out", out)
+        assert done.returncode == 2
+        assert "cannot be a file of predictions" in done.stderr
+
+
+def test_a_resumed_run_keeps_its_first_command_and_all_its_time(place, tmp_path):
+    from calida.runs import RunFolder, execute
+
+    config = RunFolder(place / "run").read_config()
+
+    class Stop(Exception):
+        pass
+
+    def stop(record):
+        if record["kind"] == "round" and record["round"] == 1:
+            raise Stop
+
+    with pytest.raises(Stop):
+        execute(config, tmp_path / "run", observe=stop, command="calida first")
+    metrics = execute(config, tmp_path / "run", resume=True, command="calida second")
+    assert metrics["command"] == "calida first"
+    rounds = [json.loads(line) for line in _rounds(tmp_path / "run").splitlines()]
+    assert metrics["training_seconds"] == pytest.approx(sum(record["seconds"] for record in rounds), abs=0.1)

@@ -53,11 +53,27 @@ def test_amounts_stay_within_their_limits(only, limit):
 
 def test_the_image_moves_as_the_matrix_says():
     images = ramp()
-    augmentation = Augmentation(affine=1.0, stretch=0.0)
+    augmentation = Augmentation(affine=1.0)
     matrices = augmentation._matrices(images, Seeds(3))
     views = augmentation(images, Seeds(3))
-    size = images.shape[-1]
-    middle = torch.tensor([0.0, 0.0, 1.0])
+    axis = (torch.arange(33) + 0.5) / 33 * 2 - 1
+    places = torch.stack([axis.expand(33, 33), axis[:, None].expand(33, 33), torch.ones(33, 33)])  # x, y, 1
     for matrix, view in zip(matrices, views, strict=True):
-        x, y = matrix @ middle
-        assert float(view[0, size // 2, size // 2]) == pytest.approx(float(0.3 * x + 0.1 * y), abs=1e-4)
+        x, y = torch.einsum("ij,jhw->ihw", matrix, places)
+        inside = (x.abs() < axis[-1]) & (y.abs() < axis[-1])  # beyond that the border is repeated
+        assert inside.float().mean() > 0.4
+        torch.testing.assert_close(view[0][inside], (0.3 * x + 0.1 * y)[inside], atol=1e-5, rtol=1e-4)
+
+
+def test_turning_keeps_lengths_and_a_quarter_turn_is_known():
+    image = torch.zeros(1, 1, 9, 9)
+    image[0, 0, 4, 6:] = 1  # a stroke to the right of the middle
+    amounts = {"stretch": 0.0, "shear": 0.0, "shift": 0.0}
+    for seed in range(20):
+        turned = Augmentation(affine=1.0, rotation=math.pi / 2, **amounts)
+        angle = torch.atan2(*turned._matrices(image, Seeds(seed))[0, [1, 0], 0])
+        view = turned(image, Seeds(seed))[0, 0]
+        rows, columns = torch.meshgrid(torch.arange(9.0) - 4, torch.arange(9.0) - 4, indexing="ij")
+        middle = torch.stack([(columns * view).sum(), (rows * view).sum()]) / view.sum()
+        expected = 3 * torch.stack([angle.cos(), -angle.sin()])  # the map is from output to input, so it turns back
+        assert torch.linalg.vector_norm(middle - expected) < 0.5

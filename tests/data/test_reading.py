@@ -1,6 +1,7 @@
 """Everything that --source and --target take, and every way in which it can be wrong."""
 
 import csv
+import os
 
 import numpy as np
 import pandas as pd
@@ -9,7 +10,7 @@ import torch
 from pictures import arrays, class_folders
 from PIL import Image
 
-from calida.data import class_indices, class_names, match_columns, read_collection, read_labels
+from calida.data import class_indices, class_names, read_collection, read_labels
 from calida.data.decode import decode_image
 from calida.data.reading import Place
 from calida.errors import InputError
@@ -18,8 +19,8 @@ from calida.seeds import Seeds
 SEEDS = Seeds(0)
 
 
-def read(place, labelled=True, label=None, seeds=SEEDS):
-    return read_collection(str(place), seeds, labelled, label)
+def read(place, labelled=True, label=None, seeds=SEEDS, columns=()):
+    return read_collection(str(place), seeds, labelled, label, columns)
 
 
 @pytest.mark.parametrize(
@@ -155,14 +156,14 @@ def test_tables_that_cannot_be_used(tmp_path):
 
 def test_target_columns_are_matched_by_name(tmp_path):
     (tmp_path / "s.csv").write_text("a,b,y\n1,2,0\n3,4,1\n")
-    (tmp_path / "t.csv").write_text("extra,b,a\n9,2,1\n")
-    source, target = read(tmp_path / "s.csv", label="y"), read(tmp_path / "t.csv", labelled=False, label="y")
-    matched = match_columns(target, source.columns)
+    (tmp_path / "t.csv").write_text("extra,b,a\nwords,2,1\n")
+    source = read(tmp_path / "s.csv", label="y")
+    matched = read(tmp_path / "t.csv", labelled=False, label="y", columns=source.columns)
     assert matched.samples.tolist() == [[1, 2]]
     assert "extra" in matched.notes[0]
     (tmp_path / "t.csv").write_text("b\n2\n")
     with pytest.raises(InputError, match="lacks the column 'a'"):
-        match_columns(read(tmp_path / "t.csv", labelled=False), source.columns)
+        read(tmp_path / "t.csv", labelled=False, columns=source.columns)
 
 
 def test_a_subset_is_drawn_by_seed(tmp_path):
@@ -199,6 +200,28 @@ def test_labels_from_inside_or_from_files_follow_the_names(tmp_path):
     rows = read(f"{tmp_path}/x.npz:4", labelled=False)
     np.save(tmp_path / "y.npy", np.arange(10) * 10)
     assert read_labels(str(tmp_path / "y.npy"), rows, SEEDS) == [str(10 * int(name)) for name in rows.names]
+    np.save(tmp_path / "y.npy", np.arange(11))
+    with pytest.raises(InputError, match=r"11 labels; .* has 10 samples"):
+        read_labels(str(tmp_path / "y.npy"), rows, SEEDS)
+
+
+def test_a_file_of_labels_follows_the_split_of_the_samples(tmp_path):
+    x, y = np.zeros((6, 2)), np.arange(6)
+    np.savez(tmp_path / "d.npz", x_train=x[:3], y_train=y[:3], x_test=x[3:], y_test=y[3:])
+    for split, expected in (("", "012"), (":test", "345"), (":all", "012345")):
+        samples = read(f"{tmp_path}/d.npz{split}", labelled=False)
+        assert read_labels(str(tmp_path / "d.npz"), samples, SEEDS) == list(expected)
+
+
+def test_links_that_lead_back_and_names_that_are_no_text(tmp_path):
+    folder = class_folders(tmp_path / "photos", 6, 0)
+    (folder / "lying" / "up").symlink_to("..")
+    (folder / "standing" / "up").symlink_to("..")
+    os.rename(folder / "lying" / "000.png", os.fsencode(folder / "lying") + b"/caf\xe9.png")
+    found = read(folder)
+    assert len(found) == 6
+    assert "lying/caf\\udce9.png" in found.names
+    assert decode_image(found.samples[found.names.index("lying/caf\\udce9.png")], 1).shape == (1, 16, 16)
 
 
 def test_class_names_are_ordered_as_people_count():
@@ -207,6 +230,15 @@ def test_class_names_are_ordered_as_people_count():
     assert class_indices(["b", "a"], ("a", "b"), "x").tolist() == [1, 0]
     with pytest.raises(InputError, match="'c', which the source never showed"):
         class_indices(["a", "c"], ("a", "b"), "the target")
+
+
+def test_sixteen_bits_are_scaled_by_what_they_can_hold(tmp_path):
+    levels = np.array([[0, 257, 250 * 257, 65535]], np.uint16)
+    Image.fromarray(levels).save(tmp_path / "x.png")
+    assert decode_image(tmp_path / "x.png", 1).flatten().tolist() == [0, 1, 250, 255]
+    Image.fromarray(np.ones((2, 2), np.float32)).save(tmp_path / "x.tiff")
+    with pytest.raises(InputError, match="floating-point"):
+        decode_image(tmp_path / "x.tiff", 1)
 
 
 @pytest.mark.parametrize("mode", ["L", "RGB", "RGBA", "P", "1", "I;16"])

@@ -6,7 +6,7 @@ import torch
 from pictures import arrays, class_folders
 from PIL import Image
 
-from calida.data import Collection, Preparation, load_samples, read_collection, unify
+from calida.data import Collection, Preparation, load_new, load_samples, read_collection, unify
 from calida.data.loading import Loading
 from calida.errors import InputError
 from calida.seeds import Seeds
@@ -24,6 +24,11 @@ def bars(size=16, **look):
 def prepared(source, target, **options):
     first, second = unify(images(source), images(target), **options)
     return first(source), second(target)
+
+
+def as_read(x):
+    """As the classifier reads it."""
+    return x / 255 if x.dtype == torch.uint8 else x
 
 
 def test_equal_domains_are_left_alone():
@@ -69,7 +74,9 @@ def test_photographs_have_no_background_to_go_by():
 def test_crop_keeps_proportions():
     wide = torch.zeros(1, 1, 10, 30, dtype=torch.uint8)
     wide[..., 10:20] = 200
-    assert bool((Preparation((1, 10, 10))(wide) == 200).all())  # the middle third, not a squeezed whole
+    middle = Preparation((1, 10, 10))
+    assert bool((middle(wide) == 200).all())  # the middle third, not a squeezed whole
+    assert "the middle 10 x 10 of 10 x 30 taken" in " ".join(middle.explain((1, 10, 30)))
 
 
 @pytest.mark.parametrize(
@@ -89,13 +96,51 @@ def test_a_mismatch_of_scale_stops_or_is_matched(source, target):
     with pytest.raises(InputError, match=r"source values lie in .* and target values in .*--on-mismatch match"):
         prepared(source(x), target(x))
     first, second = prepared(source(x), target(x), on_mismatch="match")
-    assert (first.float() - second.float()).abs().max() <= 0.01 * first.float().max()
+    assert (as_read(first) - as_read(second)).abs().max() <= 0.01
+    assert float(as_read(first).max()) == 1
 
 
 def test_bytes_beside_unit_floats_are_one_scale():
     x = bars()
     first, second = prepared(x, x / 255)
     assert torch.allclose(first / 255, second)
+
+
+@pytest.mark.parametrize("low_high", [(0, 1), (-1, 1), (-3, 5)])
+def test_floats_of_any_range_are_inverted_within_it(low_high):
+    low, high = low_high
+    x = low + (high - low) * bars().float() / 255
+    with pytest.raises(InputError, match="light on dark"):
+        prepared(x, low + high - x)
+    first, second = prepared(x, low + high - x, on_mismatch="match")
+    assert (first - second).abs().max() < 0.2  # ranges that are not known are taken from what was seen
+    assert (first - second).abs().mean() < 0.1
+
+
+def test_ignored_mismatches_are_left_to_the_user():
+    x = bars()
+    first, second = prepared(x, x / 255 * 16, on_mismatch="ignore")
+    assert torch.allclose(16 / 255 * first, second, atol=1e-6)
+    assert first.dtype == second.dtype == torch.float32
+
+
+@pytest.mark.parametrize("channels", [2, 5, 12])
+def test_images_of_odd_channels_are_refused(channels):
+    odd = torch.zeros(4, channels, 16, 16, dtype=torch.uint8)
+    with pytest.raises(InputError, match=f"images of {channels} channels"):
+        prepared(odd, odd)
+
+
+def test_new_samples_of_the_same_scale_stored_otherwise_are_the_same_samples():
+    x = bars()
+    framed = torch.nn.functional.pad(x, (6, 6, 6, 6), value=20)
+    _, preparation = unify(images(framed), images(x))
+    assert preparation.inner is not None
+    bytes_, floats = (load_new(images(one), preparation, Loading()).samples for one in (x, x / 255))
+    assert (as_read(bytes_) - as_read(floats)).abs().max() <= 2 / 255  # bytes are rounded when they are resized
+    for wrong in (x.float() / 16, x / 127.5 - 1, (x > 128).byte()):
+        with pytest.raises(InputError, match=r"this classifier was trained on 0..255"):
+            load_new(images(wrong), preparation, Loading())
 
 
 def test_inverted_polarity_stops_or_is_matched_or_ignored():

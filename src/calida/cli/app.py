@@ -16,7 +16,7 @@ from typing import Annotated, Any
 import typer
 from rich.table import Table
 
-from calida.adaptation import load
+from calida.adaptation import Adapted, load
 from calida.cli.data import data_app
 from calida.cli.options import (
     AsJson,
@@ -29,8 +29,8 @@ from calida.cli.options import (
     Workers,
     parse_settings,
 )
-from calida.cli.screen import Screen
-from calida.data import INSIDE, Loading, class_indices
+from calida.cli.screen import Screen, plain
+from calida.data import INSIDE, DataCard, Loading, class_indices
 from calida.errors import CalidaError, CheckpointError, InputError
 from calida.recipes import RECIPES, get_recipe
 from calida.report import score
@@ -201,6 +201,9 @@ def demo(
     screen.say("Labelled: 5,000 MNIST digits of 28 x 28 pixels. Unlabelled: 1,797 UCI digits of 8 x 8 pixels.")
     folder = RunFolder(out)
     if folder.holds_run():
+        earlier = folder.read_config()
+        if (earlier.source, earlier.target) != (DEMO.source, DEMO.target):
+            raise InputError(f"{out} holds another run; choose another --out")
         folder.remove()
     metrics = _run(screen, replace(DEMO, seed=seed), out, False, _command_line())
     before, after = (metrics[side]["oracle"] for side in ("source_only", "adapted"))
@@ -234,14 +237,14 @@ def predict(
     """Predict new samples with the classifier of a finished run, with uncertainties."""
     if domain not in ("source", "target"):
         raise InputError(f"--domain is source or target, not {domain!r}")
+    if out.is_dir() or not out.parent.is_dir():
+        raise InputError(f"{out} cannot be a file of predictions: {'it is' if out.is_dir() else 'there is no'} folder")
     screen = Screen(quiet, as_json)
     adapted = load(run, device)
     card = _card(adapted, run)
     loading = Loading(workers=Loading.workers if workers is None else workers, skip_unreadable=skip_unreadable)
     loaded = open_new(data, card, loading, False, label, domain)
     prediction = adapted.predict(loaded.samples, num_samples=samples)
-    if not out.parent.is_dir():
-        raise InputError(f"there is no folder {out.parent} for the predictions")
     write_predictions(out, loaded.collection, prediction, card.classes)
     summary = {"predictions": str(out), "samples": len(prediction), **describe_target(prediction)}
     screen.say(f"{loaded.collection.origin}: {'; '.join(loaded.notes)}")
@@ -292,11 +295,14 @@ def _evaluate_other(run: Path, data: str, label: str | None, device: str | None)
 def report(
     runs: Annotated[list[Path], typer.Argument(metavar="RUN...", help="Folders of finished runs.")],
     quiet: Quiet = False,
+    as_json: AsJson = False,
 ) -> None:
     """Draw the report of finished runs again, from what their folders hold."""
-    screen = Screen(quiet)
-    for run in runs:
-        screen.say(f"{republish(run)}")
+    screen = Screen(quiet, as_json)
+    drawn = {str(run): str(republish(run)) for run in runs}
+    for path in drawn.values():
+        screen.say(path)
+    screen.result(drawn)
 
 
 @app.command()
@@ -310,7 +316,7 @@ def recipes(
         values = get_recipe(name).to_json()
         table = Table("setting", "value", title=f"{values.pop('name')}: {values.pop('summary')}", title_justify="left")
         for key, value in values.items():
-            table.add_row(key, "" if value is None else str(value))
+            table.add_row(key, "" if value is None else plain(str(value)))
     else:
         values = {recipe.name: recipe.summary for recipe in RECIPES.values()}
         table = Table("recipe", "what it does")
@@ -363,7 +369,7 @@ def _new_folder(config: RunConfig) -> Path:
     return path
 
 
-def _card(adapted: Any, run: Path) -> Any:
+def _card(adapted: Adapted, run: Path) -> DataCard:
     if adapted.card is None:
         raise CheckpointError(f"the model in {run} was not trained from files; use it from Python: calida.load")
     return adapted.card

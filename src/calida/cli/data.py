@@ -19,8 +19,8 @@ from rich.progress import (
 from rich.table import Table
 
 from calida.cli.options import AsJson, Quiet
-from calida.cli.screen import Screen
-from calida.data import NAMED, data_folder, fetch_named, is_present
+from calida.cli.screen import Screen, plain
+from calida.data import NAMED, data_folder, fetch_named, is_present, named_path
 from calida.errors import InputError
 
 data_app = typer.Typer(no_args_is_help=True, help="Named data sets: what is there, and downloads.")
@@ -31,11 +31,11 @@ def list_(as_json: AsJson = False) -> None:
     """Show the named sets and which of them are there."""
     screen, folder = Screen(as_json=as_json), data_folder()
     there = {name: is_present(name, folder) for name in NAMED}
-    table = Table("set", "there", "what it is", title=f"in {folder} (CALIDA_DATA names another folder)")
-    table.title_justify = "left"
+    title = plain(f"in {folder} (CALIDA_DATA names another folder)")
+    table = Table("set", "there", "what it is", title=title, title_justify="left")
     for name, named in NAMED.items():
         state = "yes" if there[name] else "pip install 'calida[demo]'" if named.package else f"calida data get {name}"
-        table.add_row(name, state, named.description)
+        table.add_row(name, plain(state), plain(named.description))
     screen.console.print(table)
     screen.result({"folder": str(folder), "present": there})
 
@@ -44,12 +44,15 @@ def list_(as_json: AsJson = False) -> None:
 def get(
     names: Annotated[list[str], typer.Argument(metavar="NAME...", help="mnist, usps, svhn or visda17.")],
     quiet: Quiet = False,
+    as_json: AsJson = False,
 ) -> None:
     """Download sets from their official addresses; a broken transfer goes on where it stopped."""
-    screen, folder = Screen(quiet), data_folder()
+    screen, folder = Screen(quiet, as_json), data_folder()
+    places = {}
     for name in names:
         if name in NAMED and not NAMED[name].package and is_present(name, folder):
-            screen.say(f"{name} is already in {folder}")
+            places[name] = str(named_path(name, folder))
+            screen.say(f"{name} is already there: {places[name]}")
             continue
         size = NAMED[name].bytes_on_disk if name in NAMED else None
         free = shutil.disk_usage(next(place for place in (folder, *folder.parents) if place.exists())).free
@@ -58,7 +61,9 @@ def get(
         columns = (TextColumn(name), BarColumn(), DownloadColumn(), TransferSpeedColumn(), TimeRemainingColumn())
         with Progress(*columns, console=screen.console, transient=True, disable=not screen.console.is_terminal) as bars:
             path = fetch_named(name, folder, partial(_show, bars, bars.add_task(name, total=None)))
+        places[name] = str(path)
         screen.say(f"{name} is in {path}")
+    screen.result(places)
 
 
 def _show(bars: Progress, task: TaskID, done: int, total: int | None) -> None:

@@ -25,12 +25,12 @@ class Screen:
         self.console = Console(stderr=True, quiet=quiet or as_json, highlight=False, emoji=False, soft_wrap=True)
 
     def say(self, text: str) -> None:
-        """A line of plain text: nothing in it is markup."""
-        self.console.print(escape(text))
+        """A line of plain text: nothing in it is markup or a command to the terminal."""
+        self.console.print(plain(text))
 
     def error(self, text: str) -> None:
         """One sentence that no option silences."""
-        Console(stderr=True, highlight=False, emoji=False, soft_wrap=True).print(f"[bold red]calida:[/] {escape(text)}")
+        Console(stderr=True, highlight=False, emoji=False, soft_wrap=True).print(f"[bold red]calida:[/] {plain(text)}")
 
     def result(self, value: Any) -> None:
         """The machine-readable end of a command, if asked for."""
@@ -43,9 +43,9 @@ class Screen:
             ("source", data.source, data.card.source_notes),
             ("target", data.target, data.card.target_notes),
         ):
-            self.console.print(f"[bold]{name}[/] {escape(loaded.collection.origin)}: {escape('; '.join(notes))}")
+            self.console.print(f"[bold]{name}[/] {plain(loaded.collection.origin)}: {plain('; '.join(notes))}")
         shown = ", ".join(data.card.classes[:12]) + (", ..." if len(data.card.classes) > 12 else "")
-        self.console.print(f"[bold]classes[/] {len(data.card.classes)}: {escape(shown)}")
+        self.console.print(f"[bold]classes[/] {len(data.card.classes)}: {plain(shown)}")
 
     def show_result(self, metrics: Metrics) -> None:
         """Source-only against adapted, side by side."""
@@ -61,7 +61,7 @@ class Screen:
     def show_files(self, folder: Path) -> None:
         for name, words in _FILES.items():
             if (folder / name).exists():
-                self.console.print(f"  {escape(str(folder / name))}  [dim]{words}[/]")
+                self.console.print(f"  {plain(str(folder / name))}  [dim]{words}[/]")
 
     @contextmanager
     def progress(self) -> Iterator[TrainingProgress]:
@@ -76,6 +76,12 @@ class Screen:
         )
         with Progress(*columns, console=self.console, transient=True, disable=not self.console.is_terminal) as bars:
             yield TrainingProgress(bars)
+
+
+def plain(text: str) -> str:
+    """Text from the user's disk as the terminal may have it: no markup, and control characters as escapes."""
+    visible = "".join(one if one.isprintable() else one.encode("unicode_escape").decode() for one in text)
+    return escape(visible)
 
 
 _ROWS = (
@@ -118,11 +124,11 @@ class TrainingProgress:
         if record["kind"] == "start":
             self._start(record)
         elif record["kind"] == "step":
-            self._move(record, record["samples"] / max(record["steps"] / record["step"] * record["samples"], 1))
+            self._move(record, record["step"] / record["steps"])
         else:
             self._move(record, 1.0)
             self.behind += self.ahead[record["phase"]]
-            self.bars.console.print(escape(round_line(record)))
+            self.bars.console.print(plain(round_line(record)))
 
     def _start(self, record: Record) -> None:
         self.ahead = {phase["phase"]: phase["samples"] / max(phase["rounds"], 1) for phase in record["phases"]}

@@ -10,7 +10,6 @@ from calida.data.named import NAMED, data_folder, fetch_named, is_present, named
 from calida.data.preparation import Preparation
 from calida.data.reading import INSIDE, Place, read_collection, read_labels
 from calida.data.samples import ImageFiles, Samples, digest, row_slices, stream, take
-from calida.data.tables import match_columns
 from calida.data.unify import OnMismatch, unify
 
 __all__ = [
@@ -43,7 +42,6 @@ __all__ = [
     "is_present",
     "load_new",
     "load_samples",
-    "match_columns",
     "named_path",
     "num_batches",
     "read_collection",

@@ -30,17 +30,33 @@ def load_arrays(path: Path) -> dict[str, np.ndarray]:
 def from_arrays(arrays: Mapping[str, np.ndarray], origin: str, split: str | None, labelled: bool) -> Collection:
     """One split of `x`,`y` or `x_train`,`y_train`,`x_test`,`y_test`; "all" joins the two."""
     chosen = _splits(arrays, origin, split)
-    samples = as_inputs(np.concatenate([arrays[f"x{end}"] for end in chosen]), origin)
+    samples = as_inputs(_join(arrays, [f"x{end}" for end in chosen]), origin)
     assert not isinstance(samples, ImageFiles)
     labels = None
     if labelled:
         absent = [f"y{end}" for end in chosen if f"y{end}" not in arrays]
         if absent:
             raise InputError(f"{origin} has no labels: the array {absent[0]!r} is missing")
-        labels = label_names(np.concatenate([arrays[f"y{end}"] for end in chosen]), origin)
+        labels = label_names(_join(arrays, [f"y{end}" for end in chosen]), origin)
         if len(labels) != len(samples):
             raise InputError(f"{origin} has {len(samples):,} samples but {len(labels):,} labels")
     return Collection(origin, samples, [str(row) for row in range(len(samples))], labels)
+
+
+def array_labels(arrays: Mapping[str, np.ndarray], origin: str, split: str | None) -> list[str]:
+    """Labels from a file of their own: a bare array, `y`, or those of the split that the samples are from."""
+    if "x" in arrays and "y" not in arrays:
+        return label_names(arrays["x"], origin)
+    ends = {"all": ("_train", "_test"), None: ("_train",)}.get(split, (f"_{split}",))
+    keys = ["y"] if "y" in arrays else [f"y{end}" for end in ends]
+    absent = [key for key in keys if key not in arrays]
+    if absent:
+        raise InputError(f"{origin} has no array {absent[0]!r}")
+    return label_names(_join(arrays, keys), origin)
+
+
+def _join(arrays: Mapping[str, np.ndarray], keys: list[str]) -> np.ndarray:
+    return arrays[keys[0]] if len(keys) == 1 else np.concatenate([arrays[key] for key in keys])
 
 
 def _splits(arrays: Mapping[str, np.ndarray], origin: str, split: str | None) -> list[str]:

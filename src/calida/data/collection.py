@@ -23,10 +23,15 @@ class Collection:
     labels: Sequence[str] | None = None
     columns: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+    total: int | None = None  # samples in the data set, if this is a part of it
 
     @property
     def is_images(self) -> bool:
         return not isinstance(self.samples, Tensor) or self.samples.ndim == 4
+
+    @property
+    def kind(self) -> str:
+        return "images" if self.is_images else "feature vectors"
 
     def __len__(self) -> int:
         return len(self.names)
@@ -45,7 +50,7 @@ class Collection:
         if count > len(self):
             raise InputError(f"{self.origin} asks for {count:,} samples and has {len(self):,}")
         rows = torch.randperm(len(self), generator=seeds.generator("subset"))[:count].sort().values
-        return self.take(rows.tolist())
+        return replace(self.take(rows.tolist()), total=len(self))
 
 
 def class_names(labels: Iterable[str]) -> tuple[str, ...]:

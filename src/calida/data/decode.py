@@ -17,14 +17,19 @@ IMAGE_SUFFIXES = frozenset((".png", ".jpg", ".jpeg", ".bmp", ".gif", ".webp", ".
 class UnreadableImageError(InputError):
     """A file that should be an image and cannot be decoded."""
 
+    def with_advice(self) -> UnreadableImageError:
+        return UnreadableImageError(f"{self}; --skip-unreadable goes on without such files")
+
 
 def decode_image(path: Path, channels: int) -> Tensor:
     """Bytes [C, h, w] of an image of any kind, upright, transparent parts on white; C is 1 or 3."""
     try:
         with Image.open(path) as file:
             image: Image.Image = ImageOps.exif_transpose(file)
-            if image.mode.startswith(("I", "F")):  # 16 bits and more: Pillow would cut them off at 255
-                image = _to_bytes(image)
+            if image.mode == "F":
+                raise ValueError("its pixels are floating-point numbers; save it with 8 or 16 bits")
+            if image.mode.startswith("I"):  # 16 bits, which Pillow would cut off at 255
+                image = Image.fromarray((np.asarray(image) / 257).round().clip(0, 255).astype(np.uint8))
             if image.has_transparency_data:
                 clear = image.convert("RGBA")
                 image = Image.alpha_composite(Image.new("RGBA", clear.size, "white"), clear)
@@ -43,9 +48,3 @@ def image_facts(path: Path) -> tuple[int, int, int]:
             return file.height, file.width, 1 if grey else 3
     except Exception as error:
         raise UnreadableImageError(f"the image {path} cannot be read: {str(error)[:200]}") from None
-
-
-def _to_bytes(image: Image.Image) -> Image.Image:
-    values = np.asarray(image, dtype=np.float64)
-    highest = 65535 if values.max(initial=0) > 255 else 255
-    return Image.fromarray((values * (255 / highest)).clip(0, 255).astype(np.uint8))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 from calida.data.collection import Collection
@@ -16,12 +17,11 @@ _DELIMITERS = {".csv": ",", ".tsv": "\t"}
 
 def read_folder(folder: Path, origin: str, labelled: bool) -> Collection:
     """All images below a folder; if `labelled`, the first sub-folder of each is its class."""
-    found = [Path(place, name) for place, _, names in os.walk(folder, followlinks=True) for name in names]
-    visible = [path for path in found if not any(part.startswith(".") for part in path.relative_to(folder).parts)]
+    visible = list(_visible_files(folder))
     paths = sorted(path for path in visible if path.suffix.lower() in IMAGE_SUFFIXES)
     if not paths:
         raise InputError(f"the folder {folder} holds no images ({len(visible)} other files)")
-    names = [path.relative_to(folder).as_posix() for path in paths]
+    names = [printable(path.relative_to(folder).as_posix()) for path in paths]
     others = len(visible) - len(paths)
     notes = (f"{others:,} files that are no images were left out",) if others else ()
     if not labelled:
@@ -33,6 +33,24 @@ def read_folder(folder: Path, origin: str, labelled: bool) -> Collection:
             "labelled images belong into one sub-folder a class"
         )
     return Collection(origin, paths, names, [name.split("/", 1)[0] for name in names], notes=notes)
+
+
+def _visible_files(folder: Path) -> Iterator[Path]:
+    """All files but hidden ones; links are followed, but no folder is entered twice."""
+    seen = set()
+    for place, folders, names in os.walk(folder, followlinks=True):
+        facts = os.stat(place)
+        if (facts.st_dev, facts.st_ino) in seen:
+            folders.clear()
+            continue
+        seen.add((facts.st_dev, facts.st_ino))
+        folders[:] = sorted(name for name in folders if not name.startswith("."))
+        yield from (Path(place, name) for name in names if not name.startswith("."))
+
+
+def printable(name: str) -> str:
+    """A file's name as text that any file can hold: bytes that are no UTF-8 are written as escapes."""
+    return name.encode("utf-8", "backslashreplace").decode()
 
 
 def is_image_list(path: Path) -> bool:
@@ -77,6 +95,11 @@ def list_entries(path: Path, labelled: bool, label: str | None) -> tuple[list[st
     return names, [row[label_place].strip() for row in rows] if labelled else None
 
 
+def _split_line(line: str, folder: Path) -> list[str]:
+    """`path label`, or a path alone, which may have spaces."""
+    return [line] if _is_file(folder / line) else line.rsplit(maxsplit=1)
+
+
 def _is_file(path: Path) -> bool:
     try:
         return path.is_file()
@@ -88,7 +111,7 @@ def _cells(path: Path) -> list[list[str]]:
     try:
         with path.open(newline="", encoding="utf-8-sig") as file:
             if path.suffix.lower() == ".txt":
-                return [line.rsplit(maxsplit=1) for line in file]
+                return [_split_line(line.strip(), path.parent) for line in file]
             return list(csv.reader(file, delimiter=_DELIMITERS[path.suffix.lower()]))
     except (UnicodeDecodeError, csv.Error) as error:
         raise InputError(f"the list {path} is not readable text: {error}") from None

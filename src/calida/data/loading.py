@@ -16,6 +16,7 @@ from calida.data.collection import Collection
 from calida.data.decode import UnreadableImageError, decode_image
 from calida.data.preparation import Preparation
 from calida.data.samples import ImageFiles, Rows, Samples, read_ahead, row_slices
+from calida.data.values import Values
 from calida.errors import InputError
 
 Progress = Callable[[int, int], None]
@@ -70,15 +71,18 @@ def load_samples(
 def load_new(collection: Collection, preparation: Preparation, loading: Loading) -> Loaded:
     """Samples that come after training, prepared as those of the run were; vectors must have its columns."""
     if collection.is_images != (len(preparation.shape) == 3):
-        kinds = {True: "images", False: "feature vectors"}
-        raise InputError(
-            f"{collection.origin} holds {kinds[collection.is_images]}, which this classifier does not read"
-        )
+        raise InputError(f"{collection.origin} holds {collection.kind}, which this classifier does not read")
     if isinstance(collection.samples, Tensor) and not collection.is_images:
         have, want = collection.samples.shape[1], preparation.shape[0]
         if have != want:
             raise InputError(f"{collection.origin} has {have} features; this classifier reads {want}")
-    return load_samples(collection, preparation, loading)
+    values = Values.of(collection.samples)
+    fitting = preparation.for_values(values)
+    if fitting is None:
+        raise InputError(
+            f"{collection.origin} has values in {values}; this classifier was trained on {preparation.values}"
+        )
+    return load_samples(collection, fitting, loading)
 
 
 def _files(collection: Collection, preparation: Preparation, loading: Loading) -> ImageFiles:
@@ -117,7 +121,7 @@ def _read_files(
                     store[len(readable)] = image
                 readable.append(done)
             elif not loading.skip_unreadable:
-                raise UnreadableImageError(f"{image}; --skip-unreadable goes on without such files")
+                raise UnreadableImageError(image).with_advice()
             done += 1
         progress(done, len(paths))
     return (None if store is None else store[: len(readable)]), readable

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, replace
 from typing import Any
 
 import torch
 from torch import Tensor
+
+from calida.data.values import Values
 
 
 @dataclass(frozen=True)
@@ -15,12 +17,13 @@ class Preparation:
     """The steps from a sample as it comes to the shape that both domains share, in the order of these fields.
 
     Images are [C, h, w] of any size or batches of them; vectors are rows. Values first: `gain` and `offset`, one number
-    or one a column, then rounding to bytes, then inversion. Then geometry: channels, an optional detour through a
-    smaller size that takes away detail, and the image, cropped to the frame's aspect, at `inner` size in the middle
-    of a plain frame.
+    or one a column, bring images to 0..1, or they stay bytes, which are read as that; then inversion. Then geometry:
+    channels, an optional detour through a smaller size that takes away detail, and the image, cropped to the frame's
+    aspect, at `inner` size in the middle of a plain frame.
     """
 
     shape: tuple[int, ...]
+    values: Values | None = None  # of the samples that this was decided for; vectors have none
     gain: tuple[float, ...] = (1.0,)
     offset: tuple[float, ...] = (0.0,)
     as_bytes: bool = False
@@ -34,6 +37,8 @@ class Preparation:
         return self._geometry(x) if len(self.shape) == 3 else x
 
     def _values(self, x: Tensor) -> Tensor:
+        if self.values is not None and not self.as_bytes:
+            x = x.float()  # also of bytes that hold 0 and 1, which would be read as 0 and 1/255
         if self.gain != (1.0,) or self.offset != (0.0,):
             x = x.float() * torch.tensor(self.gain) + torch.tensor(self.offset)
         if self.as_bytes and x.dtype != torch.uint8:
@@ -74,6 +79,9 @@ class Preparation:
         if self.detail is not None:
             told.append(f"reduced to {_times(self.detail)} first, as the other domain has no more detail")
         inner = self.inner or (height, width)
+        if before is not None and (middle := cropped_size(before[1:], inner)) != tuple(before[1:]):
+            told.append(f"the middle {_times(middle)} of {_times(before[1:])} taken, to keep proportions")
+            before = (before[0], *middle)
         if before is None:
             told.append(f"middle part resized to {_times(inner)}")
         elif tuple(before[1:]) != inner:
@@ -93,7 +101,21 @@ class Preparation:
         plain: dict[str, Any] = {
             key: tuple(value) if isinstance(value, list) else value for key, value in values.items()
         }
+        if plain.get("values") is not None:
+            plain["values"] = Values(*plain["values"])
         return Preparation(**{key: value for key, value in plain.items() if key in known})
+
+    def for_values(self, values: Values) -> Preparation | None:
+        """The same steps for samples stored in another way, if that is the same scale; None if it is not."""
+        if self.values is None or self.values == values:
+            return self
+        if not self.values.same_scale(values):
+            return None
+        if values.convention == "other":
+            return self  # the range that was decided on holds for all that come after
+        levels = {(True, False): 1 / 255, (False, True): 255.0}
+        level = self.background * levels.get((self.as_bytes, values.convention == "bytes"), 1.0)
+        return replace(self, **values.steps(), background=level)
 
 
 def to_channels(batch: Tensor, channels: int) -> Tensor:
@@ -113,10 +135,14 @@ def to_channels(batch: Tensor, channels: int) -> Tensor:
 def crop_to_aspect(batch: Tensor, size: tuple[int, int]) -> Tensor:
     """The largest middle part with the proportions of `size`."""
     height, width = batch.shape[-2:]
-    scale = min(height / size[0], width / size[1])
-    tall, wide = max(round(size[0] * scale), 1), max(round(size[1] * scale), 1)
+    tall, wide = cropped_size((height, width), size)
     top, left = (height - tall) // 2, (width - wide) // 2
     return batch[..., top : top + tall, left : left + wide]
+
+
+def cropped_size(before: tuple[int, ...], size: tuple[int, int]) -> tuple[int, int]:
+    scale = min(before[0] / size[0], before[1] / size[1])
+    return max(round(size[0] * scale), 1), max(round(size[1] * scale), 1)
 
 
 def resize(batch: Tensor, size: tuple[int, int]) -> Tensor:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from calida.data.archives import from_arrays, label_names, load_arrays
+from calida.data.archives import array_labels, from_arrays, load_arrays
 from calida.data.collection import Collection
 from calida.data.folders import is_image_list, list_entries, read_folder, read_image_list
 from calida.data.named import NAMED, data_folder, named_path, read_named
@@ -41,17 +41,20 @@ class Place:
         return Place(name, split, count)
 
 
-def read_collection(text: str, seeds: Seeds, labelled: bool, label: str | None = None) -> Collection:
+def read_collection(
+    text: str, seeds: Seeds, labelled: bool, label: str | None = None, columns: tuple[str, ...] = ()
+) -> Collection:
     """Samples of a folder, a list, a NumPy file, a table or a named set; class names only if `labelled`.
 
-    A subset is drawn by seed. Where labels are not asked for they are not read, so nothing downstream can see them.
+    A subset is drawn by seed; a table is brought to `columns` if they are given. Where labels are not asked for they
+    are not read, so nothing downstream can see them.
     """
     place = Place.parse(text)
-    collection = _read(place, text, labelled, label)
+    collection = _read(place, text, labelled, label, columns)
     return collection if place.count is None else collection.subset(place.count, seeds)
 
 
-def _read(place: Place, text: str, labelled: bool, label: str | None) -> Collection:
+def _read(place: Place, text: str, labelled: bool, label: str | None, columns: tuple[str, ...]) -> Collection:
     path = Path(place.name).expanduser()
     suffix = path.suffix.lower()
     if place.name in NAMED:
@@ -73,7 +76,7 @@ def _read(place: Place, text: str, labelled: bool, label: str | None) -> Collect
     if suffix in (".csv", ".tsv", ".txt") and is_image_list(path):
         return read_image_list(path, text, labelled, label)
     if suffix in TABLE_SUFFIXES:
-        return read_table(path, text, label, labelled)
+        return read_table(path, text, label, labelled, columns)
     raise InputError(f"{place.name} is none of: an image folder, .csv, .tsv, .txt, .parquet, .npz, .npy, a named set")
 
 
@@ -92,13 +95,12 @@ def read_labels(text: str, collection: Collection, seeds: Seeds, label: str | No
         names, labels = list_entries(path, True, label)
         return _by_name(dict(zip(names, labels or (), strict=True)), collection, text)
     if path.suffix.lower() in _ARCHIVES:
-        arrays = load_arrays(path)
-        values = next((arrays[key] for key in ("y", "y_train", "x") if key in arrays), None)
-        if values is None:
-            raise InputError(f"{text} has no array y")
-        found = label_names(values, text)
+        found = array_labels(load_arrays(path), text, Place.parse(collection.origin).split)
     else:
         found = read_label_column(path, label or "label")
+    total = len(collection) if collection.total is None else collection.total
+    if len(found) != total:
+        raise InputError(f"{text} has {len(found):,} labels; {collection.origin} has {total:,} samples")
     # Samples are named by their row in the data set, of which the collection may be a subset.
     return _by_name({str(row): value for row, value in enumerate(found)}, collection, text)
 

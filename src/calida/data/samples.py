@@ -79,12 +79,13 @@ def read_ahead(dataset: Dataset[Item], items: Sequence[Rows], workers: int) -> I
         batch_size=None,
         num_workers=min(workers, len(items)),
         prefetch_factor=4,
+        generator=torch.Generator(),  # or the loader would draw from the global one
         worker_init_fn=_one_thread,
     )
     try:
         yield from loader
     except InputError as error:  # a worker's error arrives with its stack trace as text
-        raise InputError(str(error).strip().splitlines()[-1].split("InputError: ")[-1]) from None
+        raise InputError(str(error).strip().splitlines()[-1].split("Error: ", 1)[-1]) from None
 
 
 def _one_thread(worker: int) -> None:
@@ -108,5 +109,5 @@ def digest(*parts: Samples) -> str:
                 facts = os.stat(path)
             except OSError as error:
                 raise UnreadableImageError(f"the image {path} cannot be read: {error.strerror}") from None
-            state.update(f"{path.name} {facts.st_size} {facts.st_mtime_ns}\n".encode())
+            state.update(os.fsencode(path.name) + f" {facts.st_size} {facts.st_mtime_ns}\n".encode())
     return state.hexdigest()

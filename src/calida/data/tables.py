@@ -15,8 +15,11 @@ TABLE_SUFFIXES = (".csv", ".tsv", ".parquet")
 _MISSING = ["", "NA", "N/A", "NaN", "nan", "null"]
 
 
-def read_table(path: Path, origin: str, label: str | None, labelled: bool) -> Collection:
-    """Rows of numbers; the column `label`, if there, is never a feature and only read where labels are asked for."""
+def read_table(path: Path, origin: str, label: str | None, labelled: bool, columns: tuple[str, ...] = ()) -> Collection:
+    """Rows of numbers; the column `label`, if there, is never a feature and only read where labels are asked for.
+
+    With `columns`, those of the source: they are taken in that order, and what the source lacks is left out.
+    """
     frame = _read(path)
     if labelled:
         if label is None:
@@ -24,12 +27,18 @@ def read_table(path: Path, origin: str, label: str | None, labelled: bool) -> Co
         if label not in frame.columns:
             raise InputError(f"{path} has no column {label!r}; it has {_list(frame.columns)}")
     features = [column for column in frame.columns if column != label]
+    absent = [column for column in columns if column not in features]
+    if absent:
+        raise InputError(f"{origin} lacks the column {absent[0]!r} of the source ({len(absent)} such columns)")
+    extra = [column for column in features if column not in columns] if columns else []
+    notes = (f"columns that the source lacks were left out: {_list(extra)}",) if extra else ()
+    features = list(columns) or features
     if not features or not len(frame):
         raise InputError(f"{path} has no {'rows' if features else 'feature columns'}")
     values = np.stack([_numbers(frame[column], path) for column in features], 1)
     labels = _labels(frame[label], path) if labelled and label else None
     rows = [str(row) for row in range(len(frame))]
-    return Collection(origin, torch.from_numpy(values), rows, labels, tuple(features))
+    return Collection(origin, torch.from_numpy(values), rows, labels, tuple(features), notes)
 
 
 def read_label_column(path: Path, label: str) -> list[str]:
@@ -39,22 +48,6 @@ def read_label_column(path: Path, label: str) -> list[str]:
     if column not in frame.columns:
         raise InputError(f"{path} has no column {label!r}; it has {_list(frame.columns)}")
     return _labels(frame[column], path)
-
-
-def match_columns(target: Collection, columns: tuple[str, ...]) -> Collection:
-    """The target's columns in the source's order, by name; columns that the source lacks are left out."""
-    if not columns or not target.columns or target.columns == columns:
-        return target
-    absent = [column for column in columns if column not in target.columns]
-    if absent:
-        raise InputError(f"{target.origin} lacks the column {absent[0]!r} of the source ({len(absent)} such columns)")
-    extra = [column for column in target.columns if column not in columns]
-    notes = (f"columns that the source lacks were left out: {_list(extra)}",) if extra else ()
-    assert isinstance(target.samples, torch.Tensor)
-    order = [target.columns.index(column) for column in columns]
-    return Collection(
-        target.origin, target.samples[:, order], target.names, target.labels, columns, target.notes + notes
-    )
 
 
 def _read(path: Path) -> pl.DataFrame:
@@ -88,8 +81,8 @@ def _is_number(value: object) -> bool:
 
 
 def _labels(column: pl.Series, path: Path) -> list[str]:
-    if column.null_count():
-        raise InputError(f"the label column {column.name!r} of {path} lacks {column.null_count():,} values")
+    if column.null_count() or (column.dtype.is_float() and column.is_nan().any()):
+        raise InputError(f"the label column {column.name!r} of {path} lacks some values")
     if column.dtype.is_float() and bool((column == column.round()).all()):
         column = column.cast(pl.Int64)  # 3.0 is class 3
     return [str(value) for value in column]

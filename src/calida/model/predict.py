@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
@@ -72,7 +72,6 @@ def predict(
                 draws.append(logits.sample_log_probs(noise))
             samples = torch.cat(draws) if len(draws) > 1 else draws[0]  # [M, B, K]
             split = decompose(samples)
-            parts.append(
-                Prediction(mean_log_probs(samples), split.predictive, split.aleatoric, split.epistemic, features)
-            )
-    return Prediction(*(torch.cat([getattr(part, f.name).cpu() for part in parts]) for f in fields(Prediction)))
+            found = (mean_log_probs(samples), split.predictive, split.aleatoric, split.epistemic, features)
+            parts.append([part.cpu() for part in found])
+    return Prediction(*(torch.cat(column) for column in zip(*parts, strict=True)))

@@ -20,7 +20,8 @@ from calida.model import Prediction
 from calida.seeds import Seeds
 
 _ON_MAP = 600  # points of each domain
-_SHOWN = 6  # images of each kind for a class
+_SHOWN = 6  # samples of each kind for a class, and fewer where there are many classes
+_SHOWN_IN_ALL = 240
 
 
 @dataclass(frozen=True)
@@ -44,6 +45,7 @@ class Evidence:
     mapped_target: np.ndarray  # [T] rows of target
     shown: np.ndarray  # [I] rows of target that have an image below
     images: np.ndarray  # [I, C, H, W] bytes, empty for vectors
+    truth: np.ndarray  # [N] true labels where an oracle gave them, else empty
 
     def save(self, path: Path) -> None:
         arrays = {key: value for key, value in vars(self).items() if isinstance(value, np.ndarray)}
@@ -70,7 +72,9 @@ class Evidence:
         return Evidence(views["before"], views["after"], **rest)
 
 
-def gather(adapted: Adapted, validation: Labelled, target: Samples) -> tuple[Evidence, Prediction]:
+def gather(
+    adapted: Adapted, validation: Labelled, target: Samples, truth: Tensor | None
+) -> tuple[Evidence, Prediction]:
     """Predict both domains with both classifiers; give the evidence and the adapted prediction on target."""
     seeds = Seeds(adapted.seed)
     before_model = adapted.source_only or adapted
@@ -90,6 +94,7 @@ def gather(adapted: Adapted, validation: Labelled, target: Samples) -> tuple[Evi
         mapped[1].numpy(),
         shown.numpy(),
         _pictures(target, shown),
+        np.zeros(0, dtype=np.int64) if truth is None else truth.numpy(),
     )
     return evidence, after
 
@@ -125,10 +130,11 @@ def _some(count: int, seeds: Seeds, name: str) -> Tensor:
 def _telling_rows(prediction: Prediction) -> Tensor:
     """For every predicted class its most certain and its most uncertain samples."""
     rows: list[int] = []
+    most = max(1, min(_SHOWN, _SHOWN_IN_ALL // prediction.log_probs.shape[1]))
     for label in range(prediction.log_probs.shape[1]):
         members = (prediction.labels == label).nonzero().flatten()
         order = members[prediction.entropy[members].argsort(stable=True)].tolist()
-        rows += order[:_SHOWN] + order[_SHOWN:][-_SHOWN:]
+        rows += order[:most] + order[most:][-most:]
     return torch.tensor(rows, dtype=torch.long)
 
 

@@ -16,6 +16,7 @@ from calida.report.svg import Plot, tag
 from calida.uncertainty import binned_error, reliability_bins, renyi_entropy
 
 _BINS = 15
+_LARGEST_MATRIX = 40
 _BEFORE, _AFTER = "source only", "adapted"
 
 
@@ -123,7 +124,7 @@ def reliability(finding: Finding) -> Figure:
     for name, view in views(finding):
         sets = [("source validation", view.validation, torch.from_numpy(finding.evidence.validation_labels), "source")]
         if finding.truth is not None:
-            sets.append(("target, oracle", view.target, finding.truth, "target"))
+            sets.append(("target, oracle", view.target, torch.from_numpy(finding.truth), "target"))
         for domain, log_probs, labels, kind in sets:
             confidence, predicted = torch.from_numpy(log_probs).double().exp().max(-1)
             bins = reliability_bins(confidence, predicted == labels, _BINS)
@@ -154,7 +155,7 @@ def class_shares(finding: Finding) -> Figure:
         series["before"] = ("target, source only", np.array(finding.before["target"]["class_shares"]))
     series["target"] = ("target, adapted", np.array(finding.after["target"]["class_shares"]))
     if finding.truth is not None:
-        counts = np.bincount(finding.truth.numpy(), minlength=len(classes))
+        counts = np.bincount(finding.truth, minlength=len(classes))
         series["truth"] = ("target in truth (oracle)", counts / counts.sum())
     highest = max(float(values.max()) for _, values in series.values())
     width = max(360, 22 * len(classes))
@@ -177,15 +178,16 @@ def class_shares(finding: Finding) -> Figure:
 def confusion(finding: Finding) -> Figure | None:
     if finding.truth is None:
         return None
-    classes, truth = finding.classes, finding.truth.numpy()
+    kept = _most_confused(finding, finding.truth)
+    classes, truth = [finding.classes[label] for label in kept], finding.truth
     count = len(classes)
     panels, rows = [], []
     for name, view in views(finding):
         predicted = view.target.argmax(1)
-        table = np.zeros((count, count), dtype=int)
-        np.add.at(table, (truth, predicted), 1)
-        totals = table.sum(1)
-        ticks = [(i + 0.5, text[: max(2, 40 // count)]) for i, text in enumerate(classes)] if count <= 40 else []
+        whole = np.zeros((len(finding.classes), len(finding.classes)), dtype=int)
+        np.add.at(whole, (truth, predicted), 1)
+        table, totals = whole[np.ix_(kept, kept)], whole.sum(1)[kept]
+        ticks = [(i + 0.5, text[: max(2, 40 // count)]) for i, text in enumerate(classes)]
         plot = Plot((0, count), (count, 0), "predicted", "true", (380, 360), x_ticks=ticks, y_ticks=[], left=60)
         for place, text in ticks:
             plot.parts.append(tag("text", text, x=54, y=plot.to_y(place) + 3.5, class_="tick end"))
@@ -199,8 +201,19 @@ def confusion(finding: Finding) -> Figure | None:
         worst = sorted(((table[i, j], i, j) for i in range(count) for j in range(count) if i != j), reverse=True)[:5]
         rows += [[name, classes[i], classes[j], str(number)] for number, i, j in worst if number]
     caption = "Rows are true classes, columns predicted ones; oracle, as it needs target labels."
+    if count < len(finding.classes):
+        caption += f" Shown are the {count} of {len(finding.classes)} classes that are confused most."
     table_ = Table(["classifier", "true", "predicted", "samples"], rows)
     return Figure("confusion", "What is taken for what (oracle)", caption, panels, table=table_)
+
+
+def _most_confused(finding: Finding, truth: np.ndarray) -> list[int]:
+    """All classes, or as many as a matrix can show: those that take part in the most errors."""
+    predicted = finding.evidence.after.target.argmax(1)
+    wrong = predicted != truth
+    errors = np.bincount(truth[wrong], minlength=len(finding.classes))
+    errors += np.bincount(predicted[wrong], minlength=len(finding.classes))
+    return sorted(np.argsort(-errors, kind="stable")[:_LARGEST_MATRIX].tolist())
 
 
 @dataclass(frozen=True)

@@ -7,21 +7,24 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from torch import Tensor
 
 from calida.report.evidence import Evidence
 
 
 @dataclass(frozen=True)
 class Finding:
-    """A finished run; `truth` are the target's labels where an oracle gave them."""
+    """A finished run."""
 
     metrics: Mapping[str, Any]
     rounds: Sequence[Mapping[str, Any]]
     evidence: Evidence
     named_by: str  # "path" or "row"
     names: Sequence[str]
-    truth: Tensor | None
+
+    @property
+    def truth(self) -> np.ndarray | None:
+        """The target's labels where an oracle gave them."""
+        return self.evidence.truth if len(self.evidence.truth) else None
 
     @property
     def classes(self) -> list[str]:

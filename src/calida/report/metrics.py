@@ -13,8 +13,9 @@ from calida.training import class_shares
 from calida.uncertainty import brier, calibration_error, nll, renyi_entropy
 
 
-def compute_metrics(evidence: Evidence, truth: Tensor | None) -> dict[str, Any]:
+def compute_metrics(evidence: Evidence) -> dict[str, Any]:
     """`source_only` and `adapted`, each with `source`, `target` and, only where labels were given, `oracle`."""
+    truth = torch.from_numpy(evidence.truth) if len(evidence.truth) else None
     return {
         name: _describe(view, torch.from_numpy(evidence.validation_labels), truth)
         for name, view in (("source_only", evidence.before), ("adapted", evidence.after))

@@ -119,7 +119,7 @@ def _groups(finding: Finding) -> list[Group]:
     groups = []
     for label, name in enumerate(finding.classes):
         places = [place for place, row in enumerate(evidence.shown) if predicted[row] == label]
-        half = min(len(places), (len(places) + 1) // 2 if len(places) < 12 else 6)
+        half = (len(places) + 1) // 2
         shown = [_shown(finding, place) for place in places]
         groups.append(Group(label, name, int(counts[label]), shown[:half], shown[half:][::-1]))
     return groups

@@ -9,6 +9,7 @@ from typing import Literal
 from calida.report.finding import Finding
 
 Level = Literal["good", "care", "bad"]
+_POOR_ECE = 0.1
 
 
 @dataclass(frozen=True)
@@ -56,7 +57,8 @@ def _with_oracle(finding: Finding, worries: list[str]) -> Verdict:
     if not finding.adapted:
         return Verdict("care", f"Source only: {after['accuracy']:.1%} right on target (oracle)", sentences)
     if gain >= 0.5:
-        return Verdict("good", f"Adaptation raised target accuracy {share} (oracle)", sentences)
+        level: Level = "care" if worries or after["ece"] > _POOR_ECE else "good"
+        return Verdict(level, f"Adaptation raised target accuracy {share} (oracle)", sentences)
     if gain > -0.5:
         return Verdict("care", f"Adaptation left target accuracy where it was, {share} (oracle)", sentences)
     return Verdict("bad", f"Adaptation lowered target accuracy {share} (oracle)", sentences)
@@ -80,7 +82,8 @@ def _collapse(finding: Finding) -> list[str]:
     shares, expected = finding.after["target"]["class_shares"], finding.source_shares()
     largest = max(range(len(shares)), key=lambda index: shares[index])
     found = []
-    if shares[largest] > min(0.9, 3 * max(expected[largest], 1 / len(shares))):
+    usual = expected[largest]
+    if shares[largest] > min(max(3 * usual, 3 / len(shares)), usual + (1 - usual) / 2):
         found.append(
             f"The class {finding.classes[largest]} takes {shares[largest]:.1%} of the target and had "
             f"{expected[largest]:.1%} of the source: the classes may have collapsed."

@@ -1,7 +1,7 @@
 """A run as a folder: from the names of two data sets to a model, figures, predictions and a report."""
 
 from calida.runs.config import RunConfig
-from calida.runs.execution import Metrics, evaluate_run, execute, publish, republish
+from calida.runs.execution import Metrics, evaluate_run, execute, republish
 from calida.runs.folder import RunFolder, write_predictions
 from calida.runs.opening import RunData, Tell, open_data, open_new
 
@@ -15,7 +15,6 @@ __all__ = [
     "execute",
     "open_data",
     "open_new",
-    "publish",
     "republish",
     "write_predictions",
 ]

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import sys
+import typing
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -78,14 +79,12 @@ class RunConfig:
 
     def changed(self, values: Mapping[str, Any], origin: str = "the configuration") -> RunConfig:
         """With these values instead; `settings` are added to those that are there."""
-        known = {one.name: one for one in fields(self)}
+        known = typing.get_type_hints(RunConfig)
         unknown = [key for key in values if key not in known]
         if unknown:
             raise InputError(f"{origin} has an unknown key {unknown[0]!r}; known are {', '.join(known)}")
         for key, value in values.items():
-            wanted = type(getattr(RunConfig(), key))
-            fits = isinstance(value, wanted) or wanted is type(None) or (wanted is float and isinstance(value, int))
-            if key != "settings" and (not fits or (isinstance(value, bool) and wanted is not bool)):
+            if key != "settings" and not _fits(value, known[key]):
                 raise InputError(f"{origin} gives {key} as {value!r}, which is not of its kind")
         settings = values.get("settings", {})
         if not isinstance(settings, Mapping):
@@ -93,8 +92,14 @@ class RunConfig:
         return replace(self, **{**values, "settings": {**self.settings, **settings}})
 
 
+def _fits(value: Any, kind: Any) -> bool:
+    kinds = typing.get_args(kind) or (kind,)
+    if isinstance(value, bool):
+        return bool in kinds
+    return isinstance(value, kinds) or (float in kinds and isinstance(value, int))
+
+
 def _absolute(text: str) -> str:
     place = Place.parse(text)
     path = Path(place.name).expanduser()
     return text.replace(place.name, str(path.resolve()), 1) if place.name not in NAMED and path.exists() else text
-

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import platform
-import time
 from collections.abc import Callable, Mapping
+from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import torch
-from torch import Tensor
 
 from calida.adaptation import Adapted, adapt, choose_device
 from calida.data import INSIDE, Collection, Labelled, split_validation, take
 from calida.errors import InputError, MissingExtraError
+from calida.files import locked
 from calida.report import Evidence, Finding, compute_metrics, gather, write_report
 from calida.runs.config import RunConfig
 from calida.runs.folder import RunFolder, write_predictions
@@ -42,86 +42,107 @@ def execute(
     folder = RunFolder(path)
     config.resolved_recipe()  # a wrong setting or device is to be known before the data are read
     choose_device(config.device)
-    if folder.holds_run() and not resume:
-        raise InputError(f"{path} already holds a run: go on with --resume {path}, or choose another --out")
     if path.is_file():
         raise InputError(f"{path} is a file; --out names a folder")
+    _refuse_to_overwrite(folder, resume)
     board = _tensorboard(folder) if config.tensorboard else (lambda record: None)
     data = open_data(config, tell)
     opened(data)
-    resolved, started = config.resolved(), time.perf_counter()
+    with ExitStack() as held:
 
-    def note(record: Record) -> None:
-        if record["kind"] == "start":
-            folder.write_config(resolved)
-            folder.begin_rounds(record["history"])
-        elif record["kind"] == "round":
-            folder.add_round(record)
-            board(record)
-        observe(record)
+        def note(record: Record) -> None:
+            if record["kind"] == "start":
+                _claim(folder, held, resume)
+                if not resume:
+                    folder.write_config(config.resolved(), command)
+                folder.begin_rounds(record["history"])
+            elif record["kind"] == "round":
+                folder.add_round(record)
+                board(record)
+            observe(record)
 
-    adapted = adapt(
-        (data.source.samples, data.labels),
-        data.target.samples,
-        config.recipe,
-        num_classes=len(data.card.classes),
-        backbone=config.backbone,
-        head=config.head,
-        validation=config.validation,
-        seed=config.seed,
-        device=config.device,
-        folder=path,
-        resume=resume,
-        observe=note,
-        oracle_labels=data.truth,
-        **config.settings,
-    )
-    seconds = time.perf_counter() - started
-    return _finish(config, folder, adapted, data, {"training_seconds": round(seconds, 1), "command": command})
+        adapted = adapt(
+            (data.source.samples, data.labels),
+            data.target.samples,
+            config.recipe,
+            num_classes=len(data.card.classes),
+            backbone=config.backbone,
+            head=config.head,
+            validation=config.validation,
+            seed=config.seed,
+            device=config.device,
+            folder=path,
+            resume=resume,
+            observe=note,
+            oracle_labels=data.truth,
+            **config.settings,
+        )
+        return _finish(config, folder, adapted, data, {"command": folder.read_command()})
 
 
-def _finish(
-    config: RunConfig, folder: RunFolder, adapted: Adapted, data: RunData, facts: Mapping[str, Any]
-) -> Metrics:
+def _refuse_to_overwrite(folder: RunFolder, resume: bool) -> None:
+    if folder.holds_run() and not resume:
+        raise InputError(
+            f"{folder.path} already holds a run: go on with --resume --out {folder.path}, or choose another --out"
+        )
+
+
+def _claim(folder: RunFolder, held: ExitStack, resume: bool) -> None:
+    """Hold the folder until the run ends: another process may have begun in it since it was looked at."""
+    try:
+        held.enter_context(locked(folder.path / ".running"))
+    except BlockingIOError:
+        raise InputError(f"another process is at work in {folder.path}; choose another --out") from None
+    _refuse_to_overwrite(folder, resume)
+
+
+def _finish(config: RunConfig, folder: RunFolder, adapted: Adapted, data: RunData, facts: Mapping[str, Any]) -> Metrics:
     before = adapted.source_only and replace(adapted.source_only, card=data.card)
     replace(adapted, card=data.card, source_only=before).save(folder.path)
     _, held = split_validation(data.labels, config.validation, Seeds(config.seed))
     validation = Labelled(take(data.source.samples, held), data.labels[held])
-    evidence, prediction = gather(adapted, validation, data.target.samples)
-    folder.write_evidence(evidence)
+    evidence, prediction = gather(adapted, validation, data.target.samples, data.truth)
     write_predictions(folder.predictions, data.target.collection, prediction, data.card.classes)
     metrics = {
-        **compute_metrics(evidence, data.truth),
         "classes": list(data.card.classes),
         "data": {
             "source": {"origin": config.source, "notes": list(data.card.source_notes)},
-            "target": {"origin": config.target, "notes": list(data.card.target_notes)},
+            "target": {
+                "origin": config.target,
+                "notes": list(data.card.target_notes),
+                "total": data.target.collection.total,
+            },
         },
         "recipe": adapted.recipe.name,
         "settings": adapted.recipe.to_json(),
         "seed": config.seed,
+        "training_seconds": round(sum(record["seconds"] for record in adapted.history), 1),
         **facts,
         "machine": f"{platform.system()} {platform.machine()}, {torch.get_num_threads()} threads",
         "versions": {"calida": __version__, "torch": torch.__version__, "python": platform.python_version()},
     }
+    return _publish(folder, evidence, metrics)
+
+
+def _publish(folder: RunFolder, evidence: Evidence, metrics: Metrics) -> Metrics:
+    """Write evidence, figures and report, so that all three tell the same."""
+    metrics = {**compute_metrics(evidence), **{k: v for k, v in metrics.items() if k not in ("source_only", "adapted")}}
+    folder.write_evidence(evidence)
     folder.write_metrics(metrics)
-    publish(folder, evidence, metrics, data.truth)
+    _draw(folder, evidence, metrics)
     return metrics
 
 
-def publish(folder: RunFolder, evidence: Evidence, metrics: Metrics, truth: Tensor | None) -> Path:
-    """Write the report of a finished run."""
+def _draw(folder: RunFolder, evidence: Evidence, metrics: Metrics) -> None:
     kind, names = folder.read_names()
-    write_report(folder.report, Finding(metrics, folder.read_rounds(), evidence, kind, names, truth))
-    return folder.report
+    write_report(folder.report, Finding(metrics, folder.read_rounds(), evidence, kind, names))
 
 
 def republish(path: Path) -> Path:
     """Draw the report of a finished run again, from what its folder holds."""
     folder = RunFolder(path)
-    config, metrics, evidence = folder.read_config(), folder.read_metrics(), folder.read_evidence()
-    truth = _truth(folder, config, metrics) if "oracle" in metrics["adapted"] else None
-    return publish(folder, evidence, metrics, truth)
+    _draw(folder, folder.read_evidence(), folder.read_metrics())
+    return folder.report
 
 
 def evaluate_run(path: Path, labels: str | None, label_column: str | None) -> Metrics:
@@ -129,19 +150,12 @@ def evaluate_run(path: Path, labels: str | None, label_column: str | None) -> Me
     folder = RunFolder(path)
     config, metrics, evidence = folder.read_config(), folder.read_metrics(), folder.read_evidence()
     given = labels or config.target_labels or INSIDE
-    config = replace(config, target_labels=given, label=label_column or config.label).resolved()
-    truth = _truth(folder, config, metrics)
-    metrics |= compute_metrics(evidence, truth)
-    folder.write_config(config)
-    folder.write_metrics(metrics)
-    publish(folder, evidence, metrics, truth)
-    return metrics
-
-
-def _truth(folder: RunFolder, config: RunConfig, metrics: Metrics) -> Tensor | None:
-    """Labels of the samples that the run predicted, by the names that predictions.csv gives them."""
+    config = replace(config, target_labels=given, label=label_column or config.label)
     _, names = folder.read_names()
-    return read_truth(config, Collection(config.target, [], names), tuple(metrics["classes"]))
+    target = Collection(config.target, [], names, total=metrics["data"]["target"]["total"])
+    truth = read_truth(config, target, tuple(metrics["classes"]))
+    assert truth is not None
+    return _publish(folder, replace(evidence, truth=truth.numpy()), metrics)
 
 
 def _tensorboard(folder: RunFolder) -> Callable[[Record], None]:

@@ -15,6 +15,9 @@ from calida.files import write_atomically
 from calida.model import Prediction
 from calida.report import Evidence
 from calida.runs.config import RunConfig
+from calida.training import bundle_files
+
+BUNDLES = ("model", "source-only", "checkpoint")
 
 
 class RunFolder:
@@ -36,12 +39,18 @@ class RunFolder:
 
     def remove(self) -> None:
         """Remove the run and nothing else that may lie in the folder."""
-        bundles = (one for name in ("checkpoint", "model", "source-only") for one in self.path.glob(f"{name}*"))
-        for file in (self._config, self._metrics, self._evidence, self.rounds, self.predictions, self.report, *bundles):
+        written = (self._config, self._metrics, self._evidence, self.rounds, self.predictions, self.report)
+        for file in (*written, *(file for name in BUNDLES for file in bundle_files(self.path, name))):
             file.unlink(missing_ok=True)
 
-    def write_config(self, config: RunConfig) -> None:
-        write_atomically(self._config, config.to_toml().encode())
+    def write_config(self, config: RunConfig, command: str) -> None:
+        """The run as values, below the command that began it."""
+        first = f"# {' '.join(command.splitlines())}\n" if command else ""
+        write_atomically(self._config, (first + config.to_toml()).encode())
+
+    def read_command(self) -> str:
+        first = self._config.read_text(encoding="utf-8").split("\n", 1)[0]
+        return first.removeprefix("# ") if first.startswith("#") else ""
 
     def read_config(self) -> RunConfig:
         if not self.holds_run():
@@ -98,9 +107,7 @@ def write_predictions(path: Path, collection: Collection, prediction: Prediction
     measures = ("entropy", "aleatoric", "epistemic")
     writer.writerow([first, "label", "probability", *measures, *(f"p_{name}" for name in classes)])
     columns = [getattr(prediction, name).tolist() for name in ("confidence", *measures)]
-    rows = zip(
-        collection.names, prediction.labels.tolist(), *columns, prediction.probabilities.tolist(), strict=True
-    )
+    rows = zip(collection.names, prediction.labels.tolist(), *columns, prediction.probabilities.tolist(), strict=True)
     for name, label, *numbers, probabilities in rows:
         writer.writerow([name, classes[label], *(f"{number:.6g}" for number in (*numbers, *probabilities))])
     write_atomically(path, text.getvalue().encode())

@@ -16,7 +16,6 @@ from calida.data import (
     class_names,
     load_new,
     load_samples,
-    match_columns,
     read_collection,
     read_labels,
     unify,
@@ -47,11 +46,10 @@ def open_data(config: RunConfig, tell: Tell = lambda name, done, total: None) ->
     if config.on_mismatch not in ("stop", "match", "ignore"):
         raise InputError(f"on_mismatch is one of stop, match, ignore, not {config.on_mismatch!r}")
     source = read_collection(config.source, domain_seeds(config, "source"), True, config.label)
-    target = read_collection(config.target, domain_seeds(config, "target"), False, config.label)
+    target = read_collection(config.target, domain_seeds(config, "target"), False, config.label, source.columns)
     classes = class_names(source.labels or ())
     if len(classes) < 2:
         raise InputError(f"the source {config.source} shows only the class {classes[0]!r}; a classifier needs two")
-    target = match_columns(target, source.columns)
     first, second = unify(source, target, config.size, config.on_mismatch, config.skip_unreadable)  # type: ignore[arg-type]
     truth = read_truth(config, target, classes)  # before the long part of reading
     loading = config.loading
@@ -78,7 +76,5 @@ def domain_seeds(config: RunConfig, domain: str) -> Seeds:
 
 def open_new(text: str, card: DataCard, loading: Loading, labelled: bool, label: str | None, domain: str) -> Loaded:
     """New data, prepared as this domain's data were when the classifier was trained."""
-    collection = read_collection(text, Seeds(0), labelled, label)
-    if card.columns and collection.columns:
-        collection = match_columns(collection, card.columns)
+    collection = read_collection(text, Seeds(0), labelled, label, card.columns)
     return load_new(collection, card.source if domain == "source" else card.target, loading)

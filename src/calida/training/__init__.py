@@ -5,7 +5,7 @@ from calida.training.loop import train
 from calida.training.phase import Domains, Lesson, Phase, Teaching, build_steps
 from calida.training.records import class_shares, describe_labelled, describe_target, print_rounds, round_line
 from calida.training.rounds import Outlook, Record, Run, run_rounds
-from calida.training.store import Bundle, has_bundle, read_bundle, write_bundle
+from calida.training.store import Bundle, bundle_files, has_bundle, read_bundle, write_bundle
 
 __all__ = [
     "Bundle",
@@ -17,6 +17,7 @@ __all__ = [
     "Run",
     "Teaching",
     "build_steps",
+    "bundle_files",
     "class_shares",
     "describe_labelled",
     "describe_target",

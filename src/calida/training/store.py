@@ -41,10 +41,16 @@ def write_bundle(folder: Path, name: str, bundle: Bundle) -> Path:
     header = {"format": f"calida-{name}", "version": _VERSION, "tensors": tensor_file.name, "digest": digest}
     text = json.dumps({**header, "values": bundle.values}, indent=1, allow_nan=True)
     write_atomically(folder / f"{name}.json", text.encode())
-    for file in folder.iterdir():  # only what an earlier call has written: the folder may hold other people's files
-        if file != tensor_file and re.fullmatch(rf"{name}-[0-9a-f]{{32}}\.safetensors", file.name):
+    for file in bundle_files(folder, name):
+        if file not in (tensor_file, folder / f"{name}.json"):
             file.unlink(missing_ok=True)
     return folder / f"{name}.json"
+
+
+def bundle_files(folder: Path, name: str) -> list[Path]:
+    """What `write_bundle` has written: the folder may hold other people's files."""
+    ours = re.compile(rf"{name}(\.json|-[0-9a-f]{{32}}\.safetensors)")
+    return [file for file in folder.iterdir() if ours.fullmatch(file.name)]
 
 
 def has_bundle(folder: Path, name: str) -> bool:
