@@ -66,14 +66,14 @@ def test_the_image_moves_as_the_matrix_says():
 
 
 def test_turning_keeps_lengths_and_a_quarter_turn_is_known():
-    image = torch.zeros(1, 1, 9, 9)
-    image[0, 0, 4, 6:] = 1  # a stroke to the right of the middle
+    image = torch.zeros(1, 1, 15, 15)
+    image[0, 0, 7, 9:12] = 1  # a stroke to the right of the middle
     amounts = {"stretch": 0.0, "shear": 0.0, "shift": 0.0}
     for seed in range(20):
         turned = Augmentation(affine=1.0, rotation=math.pi / 2, **amounts)
         angle = torch.atan2(*turned._matrices(image, Seeds(seed))[0, [1, 0], 0])
         view = turned(image, Seeds(seed))[0, 0]
-        rows, columns = torch.meshgrid(torch.arange(9.0) - 4, torch.arange(9.0) - 4, indexing="ij")
+        rows, columns = torch.meshgrid(torch.arange(15.0) - 7, torch.arange(15.0) - 7, indexing="ij")
         middle = torch.stack([(columns * view).sum(), (rows * view).sum()]) / view.sum()
         expected = 3 * torch.stack([angle.cos(), -angle.sin()])  # the map is from output to input, so it turns back
         assert torch.linalg.vector_norm(middle - expected) < 0.5
