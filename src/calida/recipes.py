@@ -97,7 +97,7 @@ class Recipe:
         for key, value in settings.items():
             if key not in kinds:
                 near = difflib.get_close_matches(key, kinds, n=3, cutoff=0.5)
-                hint = f"; did you mean {', '.join(near)}" if near else ""
+                hint = f"; did you mean {', '.join(near)}" if near else f"; {self.name} has {', '.join(kinds)}"
                 raise InputError(f"unknown setting {key!r}{hint}")
             changed[key] = _fit(key, value, kinds[key])
         recipe = replace(self, **changed)
@@ -218,7 +218,15 @@ def _fit(key: str, value: Any, kind: Any) -> Any:
             continue
         if one in (bool, str) and isinstance(value, one):
             return value
-    raise InputError(f"{key} cannot be {value!r}")
+    raise InputError(f"{key} cannot be {value!r}; it is {_kind_in_words(choices or (kind,))}")
+
+
+def _kind_in_words(kinds: tuple[Any, ...]) -> str:
+    words = {int: "a whole number", float: "a number", bool: "true or false", str: "text", Ramp: "a number or a ramp"}
+    known = [
+        words.get(kind) or " or ".join(map(str, typing.get_args(kind))) for kind in kinds if kind is not type(None)
+    ]
+    return " or ".join(known)
 
 
 def phases(recipe: Recipe, extra_terms: Mapping[str, Weighted] | None = None) -> list[Phase]:

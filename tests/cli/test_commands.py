@@ -215,9 +215,13 @@ def test_tables_with_a_label_column(tmp_path):
     assert json.loads(done.stdout)["adapted"]["oracle"]["accuracy"] > 0.9
     rows = read_csv(tmp_path / "run" / "predictions.csv")
     assert [row["row"] for row in rows] == [str(row) for row in range(200)]
-    (tmp_path / "more.csv").write_text("c,b,a\n5,5,5\n0,0,0\n")
+    (tmp_path / "more.csv").write_text("c,b,a,kind\n5,5,5,?\n0,0,0,?\n")  # the label column is known from the run
     succeed("predict", "run", "more.csv", "--out", "p.csv", cwd=tmp_path)
     assert [row["label"] for row in read_csv(tmp_path / "p.csv")] == ["1", "0"]
+    (tmp_path / "more.csv").write_text("c,b,a\n5,5,5000\n0,0,9000\n")
+    done = calida_command("predict", "run", "more.csv", cwd=tmp_path)
+    assert done.returncode == 2
+    assert "the column 'a' of more.csv is of another scale" in done.stderr
 
 
 def _wrong_inputs(folder):
@@ -371,6 +375,12 @@ def test_two_processes_do_not_share_a_folder(place, tmp_path):
     with locked(tmp_path / "run" / ".running"), pytest.raises(calida.InputError, match="another process is at work"):
         execute(config, tmp_path / "run")
     assert [path.name for path in (tmp_path / "run").iterdir()] == []
+
+
+def test_resuming_with_other_settings_names_them(place):
+    done = calida_command("adapt", "--resume", "--out", place / "run", "--set", "rounds=3")
+    assert done.returncode == 2
+    assert "it differs in recipe rounds" in done.stderr
 
 
 def test_the_demo_replaces_only_a_demo(place):

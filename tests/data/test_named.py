@@ -417,3 +417,11 @@ def test_a_folder_that_cannot_be_written(web, tmp_path):
     shutil.copy(tmp_path / "taken", tmp_path / ".downloads")
     with pytest.raises(DownloadError, match="choose another folder"):
         fetch("usps", tmp_path, remotes)
+
+
+@pytest.mark.parametrize("kind", [np.uint8, np.int32, np.int64])
+def test_labels_of_any_whole_kind_are_labels(tmp_path, kind):
+    images = np.zeros((20, 4, 4), np.uint8)
+    labels = (np.arange(20) % 10).astype(kind)
+    np.savez(tmp_path / "mnist.npz", x_train=images, y_train=labels, x_test=images, y_test=labels)
+    assert np.array_equal(read_named("mnist", tmp_path)["y_test"], labels)

@@ -154,6 +154,44 @@ def test_tables_that_cannot_be_used(tmp_path):
         read(tmp_path / "t.parquet", label="y")
 
 
+def test_tables_as_other_programs_write_them(tmp_path):
+    path = tmp_path / "t.csv"
+    pd.DataFrame({"a": [1.0, 2.0], "kind": ["NA", "b"]}, index=[7, 8]).to_csv(path)
+    found = read(path, label="kind")
+    assert found.columns == ("a",)
+    assert found.labels == ["NA", "b"]
+    assert "without a name" in found.notes[0]
+    path.write_text("\ufeffa;b;y\r\n1;2;0\r\n3;4;1\r\n", encoding="utf-8")
+    assert read(path, label="y").samples.tolist() == [[1, 2], [3, 4]]
+    path.write_text("a,y\n1,0\nNA,1\n")
+    with pytest.raises(InputError, match=r"column 'a' of .* lacks 1 values"):
+        read(path, label="y")
+    path.write_text("path,y\n-3.5,0\n2.5,1\n")  # a feature that happens to be called so
+    assert read(path, label="y").samples.tolist() == [[-3.5], [2.5]]
+
+
+def test_a_single_image_is_a_target(tmp_path):
+    Image.new("L", (8, 8)).save(tmp_path / "one.png")
+    assert list(read(tmp_path / "one.png", labelled=False).names) == ["one.png"]
+
+
+def test_what_follows_a_colon_is_named(tmp_path):
+    np.savez(tmp_path / "d.npz", x=np.zeros((4, 2)), y=np.zeros(4))
+    with pytest.raises(InputError, match="followed by 'foo', which is neither a split nor a number"):
+        read(f"{tmp_path}/d.npz:foo")
+    with pytest.raises(InputError, match="no split 'train'; it has one array of samples and no splits"):
+        read(f"{tmp_path}/d.npz:train")
+    (tmp_path / "text.npz").write_text("no archive")
+    with pytest.raises(InputError, match="does not begin as one"):
+        read(tmp_path / "text.npz")
+
+
+def test_class_folders_without_images_are_told(tmp_path):
+    folder = class_folders(tmp_path, 4, 0)
+    (folder / "nothing").mkdir()
+    assert read(folder).notes == ("class folders without images: nothing",)
+
+
 def test_target_columns_are_matched_by_name(tmp_path):
     (tmp_path / "s.csv").write_text("a,b,y\n1,2,0\n3,4,1\n")
     (tmp_path / "t.csv").write_text("extra,b,a\nwords,2,1\n")

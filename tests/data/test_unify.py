@@ -156,8 +156,14 @@ def test_inverted_polarity_stops_or_is_matched_or_ignored():
 def test_vectors_of_another_scale():
     rows = torch.randn(100, 5) + 2
     scaled = 1000 * rows
-    with pytest.raises(InputError, match=r"about 1e.03 times the source's"):
+    with pytest.raises(InputError, match=r"the column \d lies in .* in source and in .* in target"):
         prepared(rows, scaled)
+    one = rows.clone()
+    one[:, 3] *= 100
+    with pytest.raises(InputError, match="the column 3 lies in"):
+        prepared(rows, one)
+    one[:, 3] = 0  # a column of zeros tells nothing
+    prepared(rows, one)
     first, second = prepared(rows, scaled, on_mismatch="match")
     assert torch.allclose(first, second, atol=1e-4)
     with pytest.raises(InputError, match="5 features and target some has 4"):

@@ -65,6 +65,9 @@ def main() -> None:
     except CalidaError as error:
         Screen().error(str(error))
         sys.exit(2)
+    except OSError as error:  # a disk that is full, a folder that may not be written
+        Screen().error(f"{error.filename or 'a file'}: {error.strerror or error}")
+        sys.exit(2)
 
 
 @app.callback(invoke_without_command=True)
@@ -90,7 +93,7 @@ def adapt(
         ),
     ] = None,
     recipe: Annotated[
-        str | None, typer.Option(help="The method; see: calida recipes.", rich_help_panel="Method")
+        str | None, typer.Option(help="The method, calida if left out; see: calida recipes.", rich_help_panel="Method")
     ] = None,
     set_: Annotated[
         list[str] | None,

@@ -17,6 +17,9 @@ from calida.errors import InputError
 def load_arrays(path: Path) -> dict[str, np.ndarray]:
     """The arrays of a NumPy file, never unpickled; a .npy file is its array `x`."""
     try:
+        with path.open("rb") as file:
+            if not file.read(6).startswith((b"\x93NUMPY", b"PK")):
+                raise ValueError("it does not begin as one")
         loaded = np.load(path, allow_pickle=False)
         if isinstance(loaded, np.ndarray):
             return {"x": loaded}
@@ -67,8 +70,9 @@ def _splits(arrays: Mapping[str, np.ndarray], origin: str, split: str | None) ->
         return there
     wanted = f"_{split or 'train'}"
     if wanted not in there:
-        known = ", ".join(end.removeprefix("_") for end in there if end) or "none"
-        raise InputError(f"{origin} has no split {wanted[1:]!r}; its splits are {known}, and all")
+        known = [end.removeprefix("_") for end in there if end]
+        state = f"its splits are {', '.join(known)} and all" if known else "it has one array of samples and no splits"
+        raise InputError(f"{origin} has no split {wanted[1:]!r}; {state}")
     return [wanted]
 
 

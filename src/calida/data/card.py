@@ -19,12 +19,15 @@ class DataCard:
     target: Preparation
     source_notes: tuple[str, ...] = ()
     target_notes: tuple[str, ...] = ()
+    label: str | None = None  # the column of a table that is never a feature
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)
 
     @staticmethod
     def from_json(values: Mapping[str, Any]) -> DataCard:
-        plain: dict[str, Any] = {key: tuple(value) for key, value in values.items() if key not in ("source", "target")}
+        plain: dict[str, Any] = {
+            key: tuple(value) for key, value in values.items() if key not in ("source", "target", "label")
+        }
         source, target = (Preparation.from_json(values[key]) for key in ("source", "target"))
-        return DataCard(source=source, target=target, **plain)
+        return DataCard(source=source, target=target, label=values.get("label"), **plain)

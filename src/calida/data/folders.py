@@ -23,7 +23,7 @@ def read_folder(folder: Path, origin: str, labelled: bool) -> Collection:
         raise InputError(f"the folder {folder} holds no images ({len(visible)} other files)")
     names = [printable(path.relative_to(folder).as_posix()) for path in paths]
     others = len(visible) - len(paths)
-    notes = (f"{others:,} files that are no images were left out",) if others else ()
+    notes: tuple[str, ...] = (f"{others:,} files that are no images were left out",) if others else ()
     if not labelled:
         return Collection(origin, paths, names, notes=notes)
     loose = [name for name in names if "/" not in name]
@@ -32,13 +32,25 @@ def read_folder(folder: Path, origin: str, labelled: bool) -> Collection:
             f"{len(loose):,} of {len(names):,} images lie directly in {folder}, for example {loose[0]}: "
             "labelled images belong into one sub-folder a class"
         )
-    return Collection(origin, paths, names, [name.split("/", 1)[0] for name in names], notes=notes)
+    classes = [name.split("/", 1)[0] for name in names]
+    empty = sorted({printable(place.name) for place in folder.iterdir() if _is_class(place)} - set(classes))
+    if empty:
+        notes += (f"class folders without images: {', '.join(empty[:5])}{', ...' if len(empty) > 5 else ''}",)
+    return Collection(origin, paths, names, classes, notes=notes)
+
+
+def _is_class(place: Path) -> bool:
+    return place.is_dir() and not place.name.startswith(".")
 
 
 def _visible_files(folder: Path) -> Iterator[Path]:
     """All files but hidden ones; links are followed, but no folder is entered twice."""
     seen = set()
-    for place, folders, names in os.walk(folder, followlinks=True):
+
+    def refuse(error: OSError) -> None:
+        raise InputError(f"the folder {error.filename} cannot be read: {error.strerror}")
+
+    for place, folders, names in os.walk(folder, followlinks=True, onerror=refuse):
         facts = os.stat(place)
         if (facts.st_dev, facts.st_ino) in seen:
             folders.clear()
@@ -53,14 +65,20 @@ def printable(name: str) -> str:
     return name.encode("utf-8", "backslashreplace").decode()
 
 
-def is_image_list(path: Path) -> bool:
-    """Whether a text file lists images: by a column named path, or by a first cell that is a file."""
+def is_image_list(path: Path, label: str | None = None) -> bool:
+    """Whether a text file lists images: by a column named path, or by a first cell that is a file.
+
+    With `label` it may as well be a table that has a column of that name, so the first path must be a file.
+    """
     if path.suffix.lower() == ".txt":
         return True
     with path.open(newline="", encoding="utf-8-sig", errors="replace") as file:
-        first = next(csv.reader(file, delimiter=_DELIMITERS[path.suffix.lower()]), [])
-    known = any(cell.strip().lower() in PATH_COLUMNS for cell in first)
-    return known or (bool(first) and _is_file(path.parent / first[0]))
+        rows = csv.reader(file, delimiter=_DELIMITERS[path.suffix.lower()])
+        first, second = next(rows, []), next(rows, [])
+    places = [index for index, cell in enumerate(first) if cell.strip().lower() in PATH_COLUMNS]
+    if not places:
+        return bool(first) and _is_file(path.parent / first[0])
+    return label is None or (len(second) > places[0] and _is_file(path.parent / second[places[0]].strip()))
 
 
 def read_image_list(path: Path, origin: str, labelled: bool, label: str | None) -> Collection:

@@ -14,7 +14,7 @@ from torch.utils.data import Dataset
 
 from calida.data.collection import Collection
 from calida.data.decode import UnreadableImageError, decode_image
-from calida.data.preparation import Preparation
+from calida.data.preparation import Preparation, magnitude, odd_column
 from calida.data.samples import ImageFiles, Rows, Samples, read_ahead, row_slices
 from calida.data.values import Values
 from calida.errors import InputError
@@ -76,6 +76,13 @@ def load_new(collection: Collection, preparation: Preparation, loading: Loading)
         have, want = collection.samples.shape[1], preparation.shape[0]
         if have != want:
             raise InputError(f"{collection.origin} has {have} features; this classifier reads {want}")
+        odd = odd_column(preparation.magnitude, magnitude(collection.samples)) if preparation.magnitude else None
+        if odd is not None:
+            name = repr(collection.columns[odd]) if collection.columns else str(odd)
+            raise InputError(
+                f"the column {name} of {collection.origin} is of another scale than the classifier was trained on"
+            )
+        return load_samples(collection, preparation, loading)
     values = Values.of(collection.samples)
     fitting = preparation.for_values(values)
     if fitting is None:

@@ -151,5 +151,5 @@ def _check(arrays: Arrays) -> None:
         x, y = arrays[f"x_{part}"], arrays[f"y_{part}"]
         if x.dtype != np.uint8 or x.ndim not in (3, 4) or y.shape != x.shape[:1] or not len(x):
             raise InputError(f"its {part} part has images {x.dtype} {x.shape} and labels {y.dtype} {y.shape}")
-        if y.dtype != np.int64 or y.min() < 0 or y.max() > 9:
+        if y.dtype.kind not in "iu" or y.min() < 0 or y.max() > 9:
             raise InputError(f"its {part} part has labels that are not whole numbers 0..9")

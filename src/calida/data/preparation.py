@@ -11,6 +11,8 @@ from torch import Tensor
 
 from calida.data.values import Values
 
+_OTHER_UNIT = 50  # drift moves a column; a factor like this is another unit
+
 
 @dataclass(frozen=True)
 class Preparation:
@@ -31,6 +33,7 @@ class Preparation:
     detail: tuple[int, int] | None = None
     inner: tuple[int, int] | None = None
     background: float = 0.0  # as the pixels' values are
+    magnitude: tuple[float, ...] = ()  # of the columns that this was decided for, so that new rows can be compared
 
     def __call__(self, x: Tensor) -> Tensor:
         x = self._values(x)
@@ -116,6 +119,18 @@ class Preparation:
         levels = {(True, False): 1 / 255, (False, True): 255.0}
         level = self.background * levels.get((self.as_bytes, values.convention == "bytes"), 1.0)
         return replace(self, **values.steps(), background=level)
+
+
+def magnitude(x: Tensor) -> tuple[float, ...]:
+    """The mean absolute value of each column."""
+    return tuple(x.double().abs().mean(0).tolist())
+
+
+def odd_column(first: tuple[float, ...], second: tuple[float, ...]) -> int | None:
+    """The column that differs most in size, if it is by a factor of 50 and more; a column of zeros tells nothing."""
+    ratios = [max(a, b) / min(a, b) if min(a, b) > 1e-12 else 1.0 for a, b in zip(first, second, strict=True)]
+    most = max(range(len(ratios)), key=lambda column: ratios[column])
+    return most if ratios[most] >= _OTHER_UNIT else None
 
 
 def to_channels(batch: Tensor, channels: int) -> Tensor:

@@ -7,7 +7,8 @@ from pathlib import Path
 
 from calida.data.archives import array_labels, from_arrays, load_arrays
 from calida.data.collection import Collection
-from calida.data.folders import is_image_list, list_entries, read_folder, read_image_list
+from calida.data.decode import IMAGE_SUFFIXES
+from calida.data.folders import is_image_list, list_entries, printable, read_folder, read_image_list
 from calida.data.named import NAMED, data_folder, named_path, read_named
 from calida.data.tables import TABLE_SUFFIXES, read_label_column, read_table
 from calida.errors import InputError
@@ -62,6 +63,9 @@ def _read(place: Place, text: str, labelled: bool, label: str | None, columns: t
             return read_folder(named_path(place.name, data_folder()) / (place.split or "train"), text, labelled)
         return from_arrays(read_named(place.name, data_folder()), text, place.split, labelled)
     if not path.exists():
+        head, _, tail = place.name.rpartition(":")
+        if head in NAMED or (head and Path(head).expanduser().exists()):
+            raise InputError(f"{head} is followed by {tail!r}, which is neither a split nor a number of samples")
         named = ", ".join(NAMED)
         raise InputError(f"there is no file or folder {place.name}, and it is not a named set ({named})")
     if path.is_dir():
@@ -73,10 +77,12 @@ def _read(place: Place, text: str, labelled: bool, label: str | None, columns: t
         return from_arrays(load_arrays(path), text, place.split, labelled)
     if place.split:
         raise InputError(f"{place.name} has no splits; leave out :{place.split}")
-    if suffix in (".csv", ".tsv", ".txt") and is_image_list(path):
+    if suffix in (".csv", ".tsv", ".txt") and is_image_list(path, label):
         return read_image_list(path, text, labelled, label)
     if suffix in TABLE_SUFFIXES:
         return read_table(path, text, label, labelled, columns)
+    if suffix in IMAGE_SUFFIXES and not labelled:
+        return Collection(text, [path], [printable(path.name)])
     raise InputError(f"{place.name} is none of: an image folder, .csv, .tsv, .txt, .parquet, .npz, .npy, a named set")
 
 

@@ -26,12 +26,14 @@ def read_table(path: Path, origin: str, label: str | None, labelled: bool, colum
             raise InputError(f"{path} is a table: name its label column with --label; it has {_list(frame.columns)}")
         if label not in frame.columns:
             raise InputError(f"{path} has no column {label!r}; it has {_list(frame.columns)}")
-    features = [column for column in frame.columns if column != label]
+    unnamed = [column for column in frame.columns if not column.strip() or column.startswith("Unnamed: ")]
+    features = [column for column in frame.columns if column != label and column not in unnamed]
     absent = [column for column in columns if column not in features]
     if absent:
         raise InputError(f"{origin} lacks the column {absent[0]!r} of the source ({len(absent)} such columns)")
     extra = [column for column in features if column not in columns] if columns else []
-    notes = (f"columns that the source lacks were left out: {_list(extra)}",) if extra else ()
+    notes: tuple[str, ...] = (f"columns that the source lacks were left out: {_list(extra)}",) if extra else ()
+    notes += ("the column without a name, perhaps an index, was left out",) if unnamed else ()
     features = list(columns) or features
     if not features or not len(frame):
         raise InputError(f"{path} has no {'rows' if features else 'feature columns'}")
@@ -54,14 +56,27 @@ def _read(path: Path) -> pl.DataFrame:
     try:
         if path.suffix.lower() == ".parquet":
             return pl.read_parquet(path)
-        separator = "\t" if path.suffix.lower() == ".tsv" else ","
-        return pl.read_csv(path, separator=separator, infer_schema_length=None, null_values=_MISSING)
+        return pl.read_csv(path, separator=_separator(path), infer_schema_length=None, null_values=[""])
     except (pl.exceptions.PolarsError, OSError, UnicodeDecodeError) as error:
         raise InputError(f"the table {path} cannot be read: {str(error).splitlines()[0][:200]}") from None
 
 
+def _separator(path: Path) -> str:
+    """A comma or a tab by the file's suffix; of a .csv without commas in its first line, what it has instead."""
+    if path.suffix.lower() == ".tsv":
+        return "\t"
+    with path.open(encoding="utf-8-sig", errors="replace") as file:
+        first = file.readline()
+    return "," if "," in first else next((one for one in (";", "\t") if one in first), ",")
+
+
 def _numbers(column: pl.Series, path: Path) -> np.ndarray:
     name = f"the column {column.name!r} of {path}"
+    if column.dtype == pl.String:  # numbers, with words for those that are missing
+        words = column.str.strip_chars()
+        numbers = words.cast(pl.Float64, strict=False)
+        if bool((numbers.is_not_null() | words.is_null() | words.is_in(_MISSING)).all()):
+            column = numbers.alias(column.name)
     if not (column.dtype.is_numeric() or column.dtype in (pl.Boolean, pl.Null)):
         wrong = next((value for value in column if value is not None and not _is_number(value)), column[0])
         raise InputError(f"{name} is not numeric: it holds {wrong!r}; leave it out, or name it with --label")

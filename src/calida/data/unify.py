@@ -10,7 +10,7 @@ from torch import Tensor
 
 from calida.data.collection import Collection
 from calida.data.looks import Look, look_at
-from calida.data.preparation import Preparation
+from calida.data.preparation import Preparation, magnitude, odd_column
 from calida.data.values import Values
 from calida.errors import InputError
 
@@ -71,8 +71,6 @@ def _unify_values(source: Collection, target: Collection, on_mismatch: OnMismatc
 def _frame(looks: list[Look], size: int | None) -> tuple[int, int]:
     """The size asked for, or the larger domain's, within what a small network can take."""
     if size is not None:
-        if not 8 <= size <= 1024:
-            raise InputError(f"the image size is a number of pixels between 8 and 1024, not {size}")
         return size, size
     larger = max(looks, key=lambda look: look.height * look.width)
     scale = min(1.0, _LARGEST / max(larger.height, larger.width))
@@ -116,13 +114,14 @@ def _unify_vectors(source: Collection, target: Collection, on_mismatch: OnMismat
         raise InputError(
             f"source {source.origin} has {x.shape[1]} features and target {target.origin} has {t.shape[1]}"
         )
-    same = Preparation((x.shape[1],))
-    ratio = float((_magnitude(t) / _magnitude(x)).median())
-    if 1 / 20 < ratio < 20 or on_mismatch == "ignore":
-        return same, same
+    same = Preparation((x.shape[1],), magnitude=magnitude(x))
+    odd = odd_column(same.magnitude, magnitude(t))
+    if odd is None or on_mismatch == "ignore":
+        return same, replace(same, magnitude=magnitude(t))
     if on_mismatch == "stop":
+        name = repr(source.columns[odd]) if source.columns else str(odd)
         raise InputError(
-            f"target values are about {ratio:.3g} times the source's ({_span(x)} in source, {_span(t)} in target): "
+            f"the column {name} lies in {_span(x[:, odd])} in source and in {_span(t[:, odd])} in target: "
             "give both in one scale, let --on-mismatch match bring each column to the source's mean and spread, "
             "or --on-mismatch ignore leave it"
         )
@@ -130,11 +129,9 @@ def _unify_vectors(source: Collection, target: Collection, on_mismatch: OnMismat
     spread = t.std(0)
     gain = torch.where(spread > 0, x.std(0) / spread.clamp(min=1e-12), 1.0)
     offset = x.mean(0) - gain * t.mean(0)
-    return same, Preparation((x.shape[1],), gain=tuple(gain.tolist()), offset=tuple(offset.tolist()))
-
-
-def _magnitude(x: Tensor) -> Tensor:
-    return x.float().abs().mean(0).clamp(min=1e-12)
+    return same, Preparation(
+        (x.shape[1],), gain=tuple(gain.tolist()), offset=tuple(offset.tolist()), magnitude=magnitude(t)
+    )
 
 
 def _span(x: Tensor) -> str:

@@ -39,7 +39,7 @@ class Values(NamedTuple):
         if self.convention == "other":
             spans = sorted((self.high - self.low, other.high - other.low))
             return spans[1] < 4 * spans[0]
-        return self.convention == "bytes" or self.stored_as_bytes == other.stored_as_bytes
+        return True
 
     def steps(self) -> dict[str, Any]:
         """The fields of a preparation that bring this range to 0..1; bytes stay bytes, which are read as that."""

@@ -160,7 +160,7 @@ def class_shares(finding: Finding) -> Figure:
     highest = max(float(values.max()) for _, values in series.values())
     width = max(360, 22 * len(classes))
     step = max(1, len(classes) // 40)
-    ticks = [(i + 0.5, classes[i][: max(2, 60 // len(classes))]) for i in range(0, len(classes), step)]
+    ticks = [(i + 0.5, _short(classes[i], max(2, 60 // len(classes)))) for i in range(0, len(classes), step)]
     plot = Plot((0, len(classes)), (0, highest), "class", "share", (max(width, 760), 240), x_ticks=ticks)
     for place, (kind, (words, values)) in enumerate(series.items()):
         for index, share in enumerate(values):
@@ -187,7 +187,7 @@ def confusion(finding: Finding) -> Figure | None:
         whole = np.zeros((len(finding.classes), len(finding.classes)), dtype=int)
         np.add.at(whole, (truth, predicted), 1)
         table, totals = whole[np.ix_(kept, kept)], whole.sum(1)[kept]
-        ticks = [(i + 0.5, text[: max(2, 40 // count)]) for i, text in enumerate(classes)]
+        ticks = [(i + 0.5, _short(text, max(3, 40 // count))) for i, text in enumerate(classes)]
         plot = Plot((0, count), (count, 0), "predicted", "true", (380, 360), x_ticks=ticks, y_ticks=[], left=60)
         for place, text in ticks:
             plot.parts.append(tag("text", text, x=54, y=plot.to_y(place) + 3.5, class_="tick end"))
@@ -205,6 +205,10 @@ def confusion(finding: Finding) -> Figure | None:
         caption += f" Shown are the {count} of {len(finding.classes)} classes that are confused most."
     table_ = Table(["classifier", "true", "predicted", "samples"], rows)
     return Figure("confusion", "What is taken for what (oracle)", caption, panels, table=table_)
+
+
+def _short(text: str, length: int) -> str:
+    return text if len(text) <= length else text[: length - 1] + "…"
 
 
 def _most_confused(finding: Finding, truth: np.ndarray) -> list[int]:

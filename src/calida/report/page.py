@@ -62,6 +62,7 @@ def render(finding: Finding) -> str:
         trim_blocks=True,
         lstrip_blocks=True,
     )
+    environment.filters["last_part"] = lambda origin: origin.rstrip("/").rsplit("/", 1)[-1] or origin
     drawn = [
         figures.feature_map(finding),
         figures.reliability(finding),

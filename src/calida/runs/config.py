@@ -47,6 +47,19 @@ class RunConfig:
     def loading(self) -> Loading:
         return Loading(self.memory, self.workers, self.skip_unreadable)
 
+    def check(self) -> None:
+        """Refuse what no run could use, before any data are read."""
+        self.resolved_recipe()
+        if self.size is not None and not 8 <= self.size <= 1024:
+            raise InputError(f"the image size is a number of pixels between 8 and 1024, not {self.size}")
+        if self.memory < 0 or self.workers < 0:
+            raise InputError("memory and workers are numbers from 0 up")
+        if self.on_mismatch not in ("stop", "match", "ignore"):
+            raise InputError(f"on_mismatch is one of stop, match, ignore, not {self.on_mismatch!r}")
+        for name, text in {"source": self.source, "target": self.target}.items():
+            if not text:
+                raise InputError(f"name the {name} data with --{name}: a folder, a file or a named set")
+
     def resolved_recipe(self) -> Recipe:
         return get_recipe(self.recipe).with_settings(**self.settings)
 

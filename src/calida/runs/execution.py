@@ -40,7 +40,7 @@ def execute(
     `opened` sees the data once they are read, `tell` the reading and `observe` the training as they go on.
     """
     folder = RunFolder(path)
-    config.resolved_recipe()  # a wrong setting or device is to be known before the data are read
+    config.check()  # a wrong setting or device is to be known before the data are read
     choose_device(config.device)
     if path.is_file():
         raise InputError(f"{path} is a file; --out names a folder")

@@ -40,11 +40,7 @@ class RunData:
 
 def open_data(config: RunConfig, tell: Tell = lambda name, done, total: None) -> RunData:
     """Read, compare and prepare both domains."""
-    for name, text in {"source": config.source, "target": config.target}.items():
-        if not text:
-            raise InputError(f"name the {name} data with --{name}: a folder, a file or a named set")
-    if config.on_mismatch not in ("stop", "match", "ignore"):
-        raise InputError(f"on_mismatch is one of stop, match, ignore, not {config.on_mismatch!r}")
+    config.check()
     source = read_collection(config.source, domain_seeds(config, "source"), True, config.label)
     target = read_collection(config.target, domain_seeds(config, "target"), False, config.label, source.columns)
     classes = class_names(source.labels or ())
@@ -58,7 +54,7 @@ def open_data(config: RunConfig, tell: Tell = lambda name, done, total: None) ->
     if truth is not None and len(met.collection) < len(target):
         truth = read_truth(config, met.collection, classes)
     labels = class_indices(loaded.collection.labels or (), classes, config.source)
-    card = DataCard(classes, source.columns, first, second, tuple(loaded.notes), tuple(met.notes))
+    card = DataCard(classes, source.columns, first, second, tuple(loaded.notes), tuple(met.notes), config.label)
     return RunData(loaded, labels, met, truth, card)
 
 
@@ -76,5 +72,5 @@ def domain_seeds(config: RunConfig, domain: str) -> Seeds:
 
 def open_new(text: str, card: DataCard, loading: Loading, labelled: bool, label: str | None, domain: str) -> Loaded:
     """New data, prepared as this domain's data were when the classifier was trained."""
-    collection = read_collection(text, Seeds(0), labelled, label, card.columns)
+    collection = read_collection(text, Seeds(0), labelled, label or card.label, card.columns)
     return load_new(collection, card.source if domain == "source" else card.target, loading)

@@ -78,12 +78,24 @@ def read_checkpoint(folder: Path, identity: Mapping[str, Any]) -> Checkpoint:
         progress = Progress(int(values["phase"]), int(values["rounds_done"]), list(values["history"]), states)
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise CheckpointError(f"the checkpoint in {folder} lacks or garbles {error}") from None
-    differing = sorted(key for key in identity.keys() | saved.keys() if identity.get(key) != saved.get(key))
+    differing = _differing(identity, saved)
     if differing:
         raise CheckpointError(
             f"the checkpoint in {folder} belongs to another run: it differs in {', '.join(differing)}"
         )
     return Checkpoint(progress, bundle.tensors, folder)
+
+
+def _differing(first: Mapping[str, Any], second: Mapping[str, Any]) -> list[str]:
+    """The names of values that are not the same, of values within values too."""
+    found: list[str] = []
+    for key in sorted(first.keys() | second.keys()):
+        one, other = first.get(key), second.get(key)
+        if isinstance(one, Mapping) and isinstance(other, Mapping):
+            found += [f"{key} {inner}" for inner in _differing(one, other)]
+        elif one != other:
+            found.append(key)
+    return found
 
 
 def load_weights(model: nn.Module, tensors: Mapping[str, Tensor], folder: Path) -> None:
