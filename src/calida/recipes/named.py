@@ -1,0 +1,101 @@
+"""The paper's methods and our own, by name."""
+
+from __future__ import annotations
+
+import difflib
+import math
+import re
+from dataclasses import replace
+
+from calida.errors import InputError
+from calida.recipes.recipe import Recipe
+from calida.selection import Ramp
+
+
+def _bayesian(recipe: Recipe) -> Recipe:
+    return replace(recipe, gaussian=True, num_samples=10)
+
+
+def _entropy_recipe(order: float) -> Recipe:
+    """The paper's regularisation of one order, point network, no gradient variance."""
+    base = Recipe("", rounds=10, order=order)
+    if order == math.inf:
+        return base
+    # Entropy alone has a trivial optimum, one class for everything; the source loss in the same step holds it back.
+    return replace(base, schedule="joint", selection="none")
+
+
+def _paper_recipe(bayesian: bool, order: float, gvr: bool) -> Recipe:
+    recipe = _entropy_recipe(order)
+    if bayesian:
+        recipe = _bayesian(recipe)
+    if gvr:
+        recipe = replace(recipe, gvr_weight=0.1)  # the paper's weight 1 on the sum over ten groups
+    kind = "self-training with class-balanced pseudo-labels" if order == math.inf else f"entropy of order {order:.12g}"
+    parts = ["Bayesian network" if bayesian else "point network", kind, *["gradient variance"] * gvr]
+    name = f"{'b' * bayesian}rer-{order:.12g}{'-gvr' * gvr}"
+    return replace(recipe, name=name, summary=", ".join(parts))
+
+
+_ANNEALED = replace(
+    _entropy_recipe(math.inf),
+    name="annealed",
+    summary="deterministic-annealing EM: soft labels p^(1/T), T from 1 to 0, the path from order 1 to order inf",
+    label_temperature=Ramp(1.0, None, 0.0),
+    normalise_labels=False,
+)
+_DUAL = replace(
+    _entropy_recipe(1.0),
+    name="dual",
+    summary="entropy of order 1 with dual ascent: the target may be no more certain than source validation",
+    entropy_budget="source",
+)
+_MMD = replace(
+    Recipe("mmd", rounds=10, schedule="joint", selection="none"),
+    summary="features drawn together by maximum mean discrepancy",
+    mmd=1.0,
+)
+_CALIDA = replace(
+    _entropy_recipe(1.0),
+    name="calida",
+    summary="augmented views that agree, all classes in use, a little entropy of order 1, the target's statistics",
+    affine=1.0,
+    pretrain_learning_rate=2e-3,
+    pretrain_final_rate=0.03,
+    learning_rate=2e-3,
+    statistics="target",
+    multiplier=0.1,  # entropy alone settles early mistakes; consistency and diversity mend them first
+    consistency=1.0,
+    diversity=4.0,
+)
+_SOURCE = Recipe("source", "point network trained on source only")
+_BSOURCE = replace(_bayesian(_SOURCE), name="bsource", summary="Bayesian network trained on source only")
+
+RECIPES: dict[str, Recipe] = {
+    recipe.name: recipe
+    for recipe in (
+        _CALIDA,
+        _SOURCE,
+        _BSOURCE,
+        *(_paper_recipe(b, order, gvr) for b in (False, True) for order in (1.0, math.inf) for gvr in (False, True)),
+        _ANNEALED,
+        _DUAL,
+        _MMD,
+    )
+}
+
+DEFAULT_RECIPE = "calida"
+
+_PATTERN = re.compile(r"(?P<bayesian>b?)rer-(?P<order>\d+(\.\d+)?|inf)(?P<gvr>-gvr)?")
+
+
+def get_recipe(name: str) -> Recipe:
+    """A recipe by name: one of `RECIPES`, or any order as rer-2, brer-0.5, rer-3-gvr, ..."""
+    name = str(name)
+    if name in RECIPES:
+        return RECIPES[name]
+    match = _PATTERN.fullmatch(name)
+    if match and float(match["order"]) > 0:
+        return _paper_recipe(bool(match["bayesian"]), float(match["order"]), bool(match["gvr"]))
+    near = difflib.get_close_matches(name, RECIPES, n=3) or list(RECIPES)
+    raise InputError(f"unknown recipe {name!r}; did you mean {', '.join(near)}, or rer-ORDER for another order")
