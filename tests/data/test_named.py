@@ -1,8 +1,10 @@
 import bz2
+import dataclasses
 import functools
 import gzip
 import hashlib
 import io
+import json
 import os
 import shutil
 import struct
@@ -16,10 +18,12 @@ import scipy.io
 from loopback import Loopback
 from sklearn.datasets import load_digits
 
+from calida.data import read_collection
 from calida.data.download import Patience, Remote
 from calida.data.named import NAMED, data_folder, fetch_named, is_present, named_path, read_named
 from calida.errors import DownloadError, InputError, MissingExtraError
 from calida.files import locked
+from calida.seeds import Seeds
 
 QUICK = Patience(attempts=2, pause=0.001, timeout=5)
 PARTS = ("train", "validation", "test")
@@ -425,3 +429,29 @@ def test_labels_of_any_whole_kind_are_labels(tmp_path, kind):
     labels = (np.arange(20) % 10).astype(kind)
     np.savez(tmp_path / "mnist.npz", x_train=images, y_train=labels, x_test=images, y_test=labels)
     assert np.array_equal(read_named("mnist", tmp_path)["y_test"], labels)
+
+
+def test_the_command_downloads_a_set_and_a_run_reads_it(web, tmp_path, monkeypatch, capsys):
+    from calida.cli import main
+
+    _, _, files = in_format("mnist")
+    monkeypatch.setitem(NAMED, "mnist", dataclasses.replace(NAMED["mnist"], remotes=tuple(serve(web, files))))
+    monkeypatch.setenv("CALIDA_DATA", str(tmp_path))
+
+    def command(*words):
+        monkeypatch.setattr(sys, "argv", ["calida", *words])
+        with pytest.raises(SystemExit) as end:
+            main()
+        return end.value.code or 0
+
+    web.files = {}
+    assert command("data", "get", "mnist") == 2
+    assert "404" in capsys.readouterr().err
+    assert not is_present("mnist", tmp_path)
+    serve(web, files)
+    assert command("data", "get", "mnist", "--json") == 0
+    assert json.loads(capsys.readouterr().out) == {"mnist": str(tmp_path / "mnist.npz")}
+    asked = len(web.log)
+    assert command("data", "get", "mnist") == 0
+    assert len(web.log) == asked
+    assert len(read_collection("mnist:train:12", Seeds(0), True)) == 12
