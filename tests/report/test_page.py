@@ -204,6 +204,8 @@ def test_the_verdict_follows_the_figures():
     blind = judge(make(truth_known=False))
     assert "No target label was given" in " ".join(blind.sentences)
     assert "accuracy" not in blind.headline
+    assert judge(make(truth_known=False, sharpness=(7.0, 7.0))).badge == "no warning sign"
+    assert better.badge == "✓ good"
     collapsed = make(truth_known=False)
     collapsed.metrics["adapted"]["target"]["class_shares"] = [1.0, 0.0, 0.0]
     verdict = judge(collapsed)
@@ -221,6 +223,15 @@ def test_the_verdict_does_not_praise_false_certainty_nor_scold_a_rare_class():
     rare.evidence.validation_labels[:4] = [1, 1, 2, 2]
     rare.metrics["adapted"]["target"]["class_shares"] = [0.94, 0.03, 0.03]
     assert "collapsed" not in " ".join(judge(rare).sentences)
+
+
+def test_a_weak_or_too_sure_classifier_is_not_passed_over():
+    weak = make(truth_known=False, sharpness=(7.0, 7.0))
+    weak.metrics["source_only"]["source"]["accuracy"] = 0.45
+    verdict = judge(weak)
+    assert verdict.level == "care"
+    assert "right on only 45.0% of held-out source" in verdict.sentences[0]
+    assert "mean confidence on target" in verdict.sentences[1]
 
 
 def test_many_classes_keep_the_page_small():

@@ -10,6 +10,7 @@ from calida.report.finding import Finding
 
 Level = Literal["good", "care", "bad"]
 _POOR_ECE = 0.1
+_WEAK = 0.7  # accuracy on source below which adaptation has little to build on
 
 
 @dataclass(frozen=True)
@@ -19,6 +20,13 @@ class Verdict:
     level: Level
     headline: str
     sentences: list[str]
+    checked: bool  # whether target labels were there to check it
+
+    @property
+    def badge(self) -> str:
+        if self.level == "good":
+            return "✓ good" if self.checked else "no warning sign"
+        return {"care": "! take care", "bad": "✕ warning"}[self.level]
 
 
 def judge(finding: Finding) -> Verdict:
@@ -26,18 +34,18 @@ def judge(finding: Finding) -> Verdict:
     worries = _collapse(finding) + _source_loss(finding) + _certainty(finding)
     if "oracle" in finding.after:
         return _with_oracle(finding, worries)
+    worries += _weakness(finding)  # what an oracle's figures would say better
     facts = [
         "No target label was given, so nothing on this page measures accuracy on target.",
         _entropy_sentence(finding),
         _classes_sentence(finding),
     ]
     if not finding.adapted:
-        return Verdict("care", "Trained on source only: nothing was adapted to the target", facts)
+        return Verdict("care", "Trained on source only: nothing was adapted to the target", worries + facts, False)
     if worries:
-        return Verdict(
-            "bad" if _collapse(finding) else "care", "Look twice before you use this classifier", worries + facts
-        )
-    return Verdict("good", "Nothing speaks against the adapted classifier", facts)
+        level: Level = "bad" if _collapse(finding) else "care"
+        return Verdict(level, "Look twice before you use this classifier", worries + facts, False)
+    return Verdict("good", "No sign of trouble, as far as can be told without target labels", facts, False)
 
 
 def _with_oracle(finding: Finding, worries: list[str]) -> Verdict:
@@ -55,13 +63,13 @@ def _with_oracle(finding: Finding, worries: list[str]) -> Verdict:
         *worries,
     ]
     if not finding.adapted:
-        return Verdict("care", f"Source only: {after['accuracy']:.1%} right on target (oracle)", sentences)
+        return Verdict("care", f"Source only: {after['accuracy']:.1%} right on target (oracle)", sentences, True)
     if gain >= 0.5:
         level: Level = "care" if worries or after["ece"] > _POOR_ECE else "good"
-        return Verdict(level, f"Adaptation raised target accuracy {share} (oracle)", sentences)
+        return Verdict(level, f"Adaptation raised target accuracy {share} (oracle)", sentences, True)
     if gain > -0.5:
-        return Verdict("care", f"Adaptation left target accuracy where it was, {share} (oracle)", sentences)
-    return Verdict("bad", f"Adaptation lowered target accuracy {share} (oracle)", sentences)
+        return Verdict("care", f"Adaptation left target accuracy where it was, {share} (oracle)", sentences, True)
+    return Verdict("bad", f"Adaptation lowered target accuracy {share} (oracle)", sentences, True)
 
 
 def _entropy_sentence(finding: Finding) -> str:
@@ -100,6 +108,20 @@ def _source_loss(finding: Finding) -> list[str]:
     if before - after < 0.05:
         return []
     return [f"Source validation accuracy fell from {before:.1%} to {after:.1%}: adaptation forgot some of the source."]
+
+
+def _weakness(finding: Finding) -> list[str]:
+    """A classifier that has not learnt the source, or is surer of the target than it is right on source."""
+    accuracy, confidence = finding.before["source"]["accuracy"], finding.after["target"]["confidence"]
+    found = []
+    if accuracy < _WEAK:
+        found.append(f"It is right on only {accuracy:.1%} of held-out source: train longer, or with a larger network.")
+    if confidence > accuracy + 0.1:
+        found.append(
+            f"Its mean confidence on target is {confidence:.1%}, but even on source it is right only {accuracy:.1%} of "
+            "the time: take its probabilities as too high."
+        )
+    return found
 
 
 def _certainty(finding: Finding) -> list[str]:
