@@ -117,6 +117,8 @@ def test_every_figure_has_content(open_page, kind):
     sides = 2 if finding.adapted else 1
     assert page.locator("#map svg").count() == sides
     assert page.locator("#map circle").count() == 50 * sides
+    cells = page.locator("#map tbody td").all_text_contents()
+    assert sum(int(cell) for cell in cells if cell.isdecimal()) == 20 + 30 * sides
     assert page.locator("#samples .group").count() == 3
     assert (page.locator("#samples img").count() > 0) == kind.get("images", True)
     assert page.locator("#verdict li").count() >= 2

@@ -80,7 +80,18 @@ def feature_map(finding: Finding) -> Figure:
         "validation in its true class's colour, filled dots are target in the predicted class's colour. A good "
         "adaptation lays dots of a colour onto rings of the same colour."
     )
-    return Figure("map", "How both domains look to the network", caption, panels)
+    return Figure("map", "How both domains look to the network", caption, panels, table=_map_table(finding))
+
+
+def _map_table(finding: Finding) -> Table:
+    """How many dots of each class the map has: what can be said of it without looking."""
+    evidence, count = finding.evidence, len(finding.classes)
+    columns = {"source rings": evidence.validation_labels[evidence.mapped_source]}
+    for name, view in views(finding):
+        columns[f"target dots, {name}"] = view.target[evidence.mapped_target].argmax(1)
+    counts = [np.bincount(labels, minlength=count) for labels in columns.values()]
+    rows = [[name, *(str(number[label]) for number in counts)] for label, name in enumerate(finding.classes)]
+    return Table(["class", *columns], rows)
 
 
 def entropy_histograms(finding: Finding) -> Figure:
