@@ -1,4 +1,4 @@
-"""Files that are whole or not there, and locks that end with the process that holds them."""
+"""Files that are whole or not there, locks that end with the process that holds them, and TOML."""
 
 from __future__ import annotations
 
@@ -8,7 +8,12 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
 
 if sys.platform == "win32":
     import msvcrt
@@ -29,6 +34,11 @@ def write_atomically(path: Path, content: bytes) -> None:
     except BaseException:
         Path(temporary).unlink(missing_ok=True)
         raise
+
+
+def parse_toml(text: str) -> dict[str, Any]:
+    """The values of a TOML text; ValueError if it is none."""
+    return tomllib.loads(text)
 
 
 def _umask() -> int:

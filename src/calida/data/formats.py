@@ -12,9 +12,8 @@ from pathlib import Path, PurePosixPath
 
 import numpy as np
 
+from calida.data.decode import IMAGE_SUFFIXES
 from calida.errors import InputError
-
-_IMAGES = {".jpg", ".jpeg", ".png"}
 
 
 def read_idx(path: Path) -> np.ndarray:
@@ -86,7 +85,7 @@ def check_listing(folder: Path) -> None:
     if not lines or not all(label.isdigit() for _, _, label in lines):
         raise InputError(f"{folder.name}/{path.name} has lines that are not an image and the number of its class")
     listed = {name for name, _, _ in lines}
-    found = {file.relative_to(folder).as_posix() for file in folder.rglob("*") if file.suffix.lower() in _IMAGES}
+    found = {file.relative_to(folder).as_posix() for file in folder.rglob("*") if file.suffix.lower() in IMAGE_SUFFIXES}
     if listed != found:
         raise InputError(
             f"{folder.name} does not match its {path.name}: {len(listed - found)} of {len(listed)} images are missing "

@@ -53,19 +53,16 @@ def load_samples(
         samples: Samples = parts[0] if len(parts) == 1 else torch.cat(parts)
         return Loaded(samples, collection, _notes(collection, preparation, shape, False))
     decoded, readable = _read_files(collection.samples, preparation, loading, progress)
+    if not readable:
+        raise InputError(f"none of the {len(collection):,} images of {collection.origin} can be read")
+    skipped: list[str] = []
     if len(readable) < len(collection):
-        unread = set(range(len(collection))) - set(readable)
-        names = [collection.names[row] for row in sorted(unread)]
-        if not readable:
-            raise InputError(f"none of the {len(collection):,} images of {collection.origin} can be read")
+        names = [collection.names[row] for row in sorted(set(range(len(collection))) - set(readable))]
+        more = ", ..." if len(names) > 5 else ""
+        skipped = [f"{len(names):,} unreadable images skipped: {', '.join(names[:5])}{more}"]
         collection = collection.take(readable)
-        skipped = f"{len(names):,} unreadable images skipped: {', '.join(names[:5])}{', ...' if len(names) > 5 else ''}"
-    else:
-        skipped = ""
-    streamed = decoded is None
     samples = decoded if decoded is not None else _files(collection, preparation, loading)
-    notes = _notes(collection, preparation, None, streamed)
-    return Loaded(samples, collection, [*notes, skipped] if skipped else notes)
+    return Loaded(samples, collection, _notes(collection, preparation, None, decoded is None) + skipped)
 
 
 def load_new(collection: Collection, preparation: Preparation, loading: Loading) -> Loaded:

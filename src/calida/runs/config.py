@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import typing
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
@@ -13,12 +12,8 @@ import tomli_w
 
 from calida.data import INSIDE, NAMED, Loading, Place
 from calida.errors import InputError
+from calida.files import parse_toml
 from calida.recipes import DEFAULT_RECIPE, Recipe, get_recipe
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
 
 
 @dataclass(frozen=True)
@@ -83,10 +78,10 @@ class RunConfig:
     @staticmethod
     def from_toml(path: Path) -> RunConfig:
         try:
-            values = tomllib.loads(path.read_text(encoding="utf-8"))
+            values = parse_toml(path.read_text(encoding="utf-8"))
         except FileNotFoundError:
             raise InputError(f"there is no configuration file {path}") from None
-        except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        except (OSError, ValueError) as error:
             raise InputError(f"{path} is not a TOML file: {error}") from None
         return RunConfig().changed(values, str(path))
 
