@@ -25,6 +25,8 @@ FLOORS = [
     "model",
     "selection",
     "objective",
+    "validation",
+    "calibration",
     "training",
     "recipes",
     "adaptation",

@@ -10,6 +10,7 @@ from calida.model.classifier import (
     build_classifier,
     evaluation_mode,
     scratch_buffers,
+    unit_range,
 )
 from calida.model.heads import BRANCHES, Head, build_head
 from calida.model.logits import Logits, draw_noise
@@ -34,4 +35,5 @@ __all__ = [
     "evaluation_mode",
     "predict",
     "scratch_buffers",
+    "unit_range",
 ]

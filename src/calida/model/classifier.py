@@ -39,7 +39,7 @@ class Standardize(nn.Module):
         axes = (0, *range(2, x.ndim))
         count, total, squares = 0, torch.zeros_like(self.mean).double(), torch.zeros_like(self.mean).double()
         for chunk in stream(x, row_slices(len(x), 1024)):
-            part = _unit_range(chunk).to(total.device, torch.float64)
+            part = unit_range(chunk).to(total.device, torch.float64)
             count += part.numel() // part.shape[1]
             total += part.sum(axes).view_as(total)
             squares += part.square().sum(axes).view_as(total)
@@ -51,11 +51,12 @@ class Standardize(nn.Module):
         return self
 
     def forward(self, x: Tensor) -> Tensor:
-        standard = (_unit_range(x).to(self.mean.dtype) - self.mean) / self.scale
+        standard = (unit_range(x).to(self.mean.dtype) - self.mean) / self.scale
         return standard.contiguous(memory_format=self.memory_format) if standard.ndim == 4 else standard
 
 
-def _unit_range(x: Tensor) -> Tensor:
+def unit_range(x: Tensor) -> Tensor:
+    """Bytes as floats in 0..1; floats as they are."""
     return x.float() / 255 if x.dtype == torch.uint8 else x
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
@@ -11,7 +11,7 @@ from calida.data import Samples, row_slices, stream
 from calida.model.classifier import Classifier, evaluation_mode
 from calida.model.logits import draw_noise
 from calida.seeds import Seeds
-from calida.uncertainty import decompose, mean_log_probs
+from calida.uncertainty import decompose, mean_log_probs, rejection_scores, renyi_entropy
 
 
 @dataclass(frozen=True)
@@ -35,6 +35,22 @@ class Prediction:
     @property
     def confidence(self) -> Tensor:
         return self.log_probs.amax(-1).exp()
+
+    def scores(self) -> dict[str, Tensor]:
+        """What samples can be ordered by, least certain last, each [N]."""
+        return rejection_scores(self.confidence, self.entropy, self.epistemic)
+
+    def tempered(self, temperature: float) -> Prediction:
+        """The same labels at another temperature: log P / T, normalised; both parts of the entropy keep their share."""
+        if temperature == 1.0:
+            return self
+        log_probs = torch.log_softmax(self.log_probs / temperature, -1)
+        entropy = renyi_entropy(log_probs)
+        # Where the entropy was 0 there is nothing to share out, and all of it counts as aleatoric.
+        share = torch.where(self.entropy > 0, self.epistemic / self.entropy.clamp(min=1e-12), 0.0).clamp(0, 1)
+        return replace(
+            self, log_probs=log_probs, entropy=entropy, aleatoric=entropy * (1 - share), epistemic=entropy * share
+        )
 
     def __len__(self) -> int:
         return len(self.log_probs)

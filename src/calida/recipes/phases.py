@@ -23,7 +23,7 @@ from calida.objective import (
     Weighted,
 )
 from calida.recipes.recipe import Recipe
-from calida.training import Phase, Teaching
+from calida.training import SOURCE_PHASE, Phase, Teaching
 
 
 def phases(recipe: Recipe, extra_terms: Mapping[str, Weighted] | None = None) -> list[Phase]:
@@ -35,7 +35,7 @@ def phases(recipe: Recipe, extra_terms: Mapping[str, Weighted] | None = None) ->
         "augmentation": Augmentation(affine=recipe.affine),
     }
     pretraining = Phase(
-        name="pretrain",
+        name=SOURCE_PHASE,
         objective=Objective({"likelihood": Weighted(ExpectedLikelihood())}),
         rounds=recipe.pretrain_epochs,
         learning_rate=recipe.pretrain_learning_rate,

@@ -18,6 +18,7 @@ from calida.errors import CheckpointError
 from calida.files import write_atomically
 from calida.model import Prediction
 from calida.seeds import Seeds
+from calida.uncertainty import rejection_scores
 
 _ON_MAP = 600  # points of each domain
 _SHOWN = 6  # samples of each kind for a class, and fewer where there are many classes
@@ -28,10 +29,22 @@ _SHOWN_IN_ALL = 240
 class View:
     """What one classifier says of source validation and target, and where both lie on its map."""
 
+    temperature: np.ndarray  # [], that the log-probabilities below are given at
     validation: np.ndarray  # [V, K] log-probabilities
     target: np.ndarray  # [N, K]
     uncertainty: np.ndarray  # [N, 3]: entropy, aleatoric, epistemic
     map: np.ndarray  # [S + T, 2]
+
+
+    def scores(self) -> dict[str, Tensor]:
+        """What the target can be ordered by, least certain last."""
+        log_probs, parts = torch.from_numpy(self.target).double(), torch.from_numpy(self.uncertainty).double()
+        return rejection_scores(log_probs.amax(-1).exp(), parts[:, 0], parts[:, 2])
+
+    @property
+    def uncalibrated(self) -> Tensor:
+        """The network's own log-probabilities on target."""
+        return torch.log_softmax(torch.from_numpy(self.target).double() * float(self.temperature), -1)
 
 
 @dataclass(frozen=True)
@@ -83,7 +96,8 @@ def gather(
         for name, model in (("before", before_model), ("after", adapted))
     }
     mapped = [_some(len(validation.y), seeds, "source map"), _some(len(target), seeds, "target map")]
-    views = {name: _view(*pair, mapped, seeds) for name, pair in predictions.items()}
+    temperatures = {"before": before_model.temperature, "after": adapted.temperature}
+    views = {name: _view(temperatures[name], *pair, mapped, seeds) for name, pair in predictions.items()}
     after = predictions["after"][1]
     shown = _telling_rows(after)
     evidence = Evidence(
@@ -99,9 +113,10 @@ def gather(
     return evidence, after
 
 
-def _view(validation: Prediction, target: Prediction, mapped: list[Tensor], seeds: Seeds) -> View:
+def _view(temperature: float, validation: Prediction, target: Prediction, mapped: list[Tensor], seeds: Seeds) -> View:
     features = torch.cat([validation.features[mapped[0]], target.features[mapped[1]]]).double().numpy()
     return View(
+        np.array(temperature),
         validation.log_probs.float().numpy(),
         target.log_probs.float().numpy(),
         torch.stack([target.entropy, target.aleatoric, target.epistemic], 1).float().numpy(),

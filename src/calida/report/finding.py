@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from calida.report.evidence import Evidence
+from calida.training import SOURCE_PHASE
 
 
 @dataclass(frozen=True)
@@ -41,7 +42,7 @@ class Finding:
     @property
     def adapted(self) -> bool:
         """Whether there was any adaptation, or only training on source."""
-        return any(record["phase"] != "pretrain" for record in self.rounds)
+        return any(record["phase"] != SOURCE_PHASE for record in self.rounds)
 
     def source_shares(self) -> np.ndarray:
         counts = np.bincount(self.evidence.validation_labels, minlength=len(self.classes))

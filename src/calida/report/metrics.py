@@ -10,11 +10,14 @@ from torch import Tensor
 
 from calida.report.evidence import Evidence, View
 from calida.training import class_shares
-from calida.uncertainty import brier, calibration_error, nll, renyi_entropy
+from calida.uncertainty import aurc, brier, calibration_error, nll, renyi_entropy
 
 
 def compute_metrics(evidence: Evidence) -> dict[str, Any]:
-    """`source_only` and `adapted`, each with `source`, `target` and, only where labels were given, `oracle`."""
+    """`source_only` and `adapted`, each with `source`, `target` and, only where labels were given, `oracle`.
+
+    Figures are those of the probabilities that `predict` gives; `oracle_uncalibrated` has the network's own.
+    """
     truth = torch.from_numpy(evidence.truth) if len(evidence.truth) else None
     return {
         name: _describe(view, torch.from_numpy(evidence.validation_labels), truth)
@@ -35,7 +38,16 @@ def _describe(view: View, validation_labels: Tensor, truth: Tensor | None) -> di
             "class_shares": class_shares(target.argmax(-1), target.shape[-1]),
         },
     }
-    return described if truth is None else {**described, "oracle": score(target, truth)}
+    if truth is None:
+        return described
+    oracle = {**score(target, truth), "aurc": _rejection(view, target, truth)}
+    return {**described, "oracle": oracle, "oracle_uncalibrated": score(view.uncalibrated, truth)}
+
+
+def _rejection(view: View, log_probs: Tensor, truth: Tensor) -> dict[str, float]:
+    """How well each score orders errors: the area under the risk-coverage curve."""
+    wrong = (log_probs.argmax(-1) != truth).double()
+    return {name: float(aurc(score, wrong)) for name, score in view.scores().items()}
 
 
 def score(log_probs: Tensor, labels: Tensor) -> dict[str, float]:

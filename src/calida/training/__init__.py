@@ -2,16 +2,17 @@
 
 from calida.training.checkpoint import load_weights
 from calida.training.loop import train
-from calida.training.phase import Domains, Lesson, Phase, Teaching, build_steps
+from calida.training.phase import SOURCE_PHASE, Domains, Lesson, Phase, Teaching, build_steps
 from calida.training.records import class_shares, describe_labelled, describe_target, print_rounds, round_line
-from calida.training.rounds import Outlook, Record, Run, run_rounds
+from calida.training.rounds import Judgement, Record, Run, run_rounds
 from calida.training.store import Bundle, bundle_files, has_bundle, read_bundle, write_bundle
 
 __all__ = [
+    "SOURCE_PHASE",
     "Bundle",
     "Domains",
+    "Judgement",
     "Lesson",
-    "Outlook",
     "Phase",
     "Record",
     "Run",

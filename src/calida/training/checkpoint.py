@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +25,17 @@ class Progress:
     rounds_done: int = 0  # in this phase
     history: list[dict[str, Any]] = field(default_factory=list)
     multipliers: dict[str, MultiplierState] = field(default_factory=dict)
+    kept: dict[str, Tensor] | None = None  # weights of the round to keep so far, unless it is the last one
+
+    @property
+    def stopped(self) -> bool:
+        """Whether the last round was found to be one too many."""
+        return bool(self.history) and "stopped" in self.history[-1]
+
+    def set_aside(self, model: nn.Module) -> None:
+        """Copy the weights of the round to keep before another round moves them."""
+        if self.kept is None and self.history:
+            self.kept = {name: value.detach().clone() for name, value in model.state_dict().items()}
 
 
 def has_checkpoint(folder: Path) -> bool:
@@ -45,7 +56,9 @@ def save_checkpoint(
         for key, value in entry.items()
     }
     tensors = with_prefix("model", model.state_dict()) | with_prefix("optimizer", moments)
-    write_bundle(folder, _NAME, Bundle(tensors, {"identity": dict(identity), "progress": asdict(progress)}))
+    tensors |= with_prefix("kept", progress.kept or {})
+    values = asdict(replace(progress, kept=None))
+    write_bundle(folder, _NAME, Bundle(tensors, {"identity": dict(identity), "progress": values}))
 
 
 @dataclass
@@ -75,7 +88,8 @@ def read_checkpoint(folder: Path, identity: Mapping[str, Any]) -> Checkpoint:
     try:
         saved, values = bundle.values["identity"], bundle.values["progress"]
         states = {name: MultiplierState(**state) for name, state in values["multipliers"].items()}
-        progress = Progress(int(values["phase"]), int(values["rounds_done"]), list(values["history"]), states)
+        kept = without_prefix("kept", bundle.tensors) or None
+        progress = Progress(int(values["phase"]), int(values["rounds_done"]), list(values["history"]), states, kept)
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise CheckpointError(f"the checkpoint in {folder} lacks or garbles {error}") from None
     differing = _differing(identity, saved)

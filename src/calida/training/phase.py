@@ -29,6 +29,9 @@ from calida.selection import Ramp, selector, tempered_labels
 Schedule = Literal["alternate", "joint"]
 
 
+SOURCE_PHASE = "pretrain"  # the phase that ends with the source-only classifier
+
+
 @dataclass(frozen=True)
 class Domains:
     """All the data that training sees: the target has no labels here, and no place to put them."""

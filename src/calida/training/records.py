@@ -63,4 +63,5 @@ def round_line(record: dict[str, Any]) -> str:
         line += f"  selected {record['selected']['share']:.0%}"
     if "oracle" in record:
         line += f"  oracle accuracy {record['oracle']['accuracy']:.3f}"
-    return f"{line}  {record['seconds']:.1f} s"
+    line += f"  {record['seconds']:.1f} s"
+    return f"{line}  {record['stopped']}" if "stopped" in record else line

@@ -13,9 +13,9 @@ from typing import Any, NamedTuple
 import torch
 from torch import nn
 
-from calida.data import UNCHANGED, Augmentation, Samples, shuffled_batches
+from calida.data import UNCHANGED, Augmentation, shuffled_batches
 from calida.errors import InputError, NonFiniteError
-from calida.model import Classifier, Prediction, predict, scratch_buffers
+from calida.model import Classifier, scratch_buffers
 from calida.objective import Domain, DualAscent, GradientVariance, Step, TargetEntropy, Term
 from calida.seeds import Seeds
 from calida.training.checkpoint import Progress, has_checkpoint, read_checkpoint, save_checkpoint
@@ -23,16 +23,17 @@ from calida.training.loop import train
 from calida.training.phase import Domains, Lesson, Phase, StepPlan, build_steps
 from calida.training.records import describe_labelled, describe_lesson, describe_target
 from calida.uncertainty import renyi_entropy
+from calida.validation import Outlook, Viewpoint
 
 Record = dict[str, Any]
 _SECONDS_BETWEEN_STEP_RECORDS = 0.5
 
 
-class Outlook(NamedTuple):
-    """What the model says of both domains after a round: all that judgement without target labels can use."""
+class Judgement(NamedTuple):
+    """Whether a round is the one to keep so far, and a sentence if it should be the last."""
 
-    validation: Prediction
-    target: Prediction
+    keep: bool = True
+    stop: str | None = None
 
 
 @dataclass(frozen=True)
@@ -40,8 +41,9 @@ class Run:
     """What a run is made of.
 
     `observe` gets every record: one of kind "start" when all is checked and training begins, one of kind "round" a
-    round, and now and then one of kind "step" in between. `keep` gets the model at the end of each phase.
-    `measure` may add columns to a round's record from the outlook; nothing it returns reaches training.
+    round, and now and then one of kind "step" in between. `measure` may add columns to a round's record from the
+    outlook; nothing it returns reaches training. `consider` judges each round that was looked at, by its record, those
+    before it, and its model: whether to keep it, and whether to go on.
     `identity` tells runs apart, so that the checkpoint of another run is refused.
     """
 
@@ -54,17 +56,15 @@ class Run:
     identity: Mapping[str, Any] | None = None
     observe: Callable[[Record], None] = lambda record: None
     measure: Callable[[Outlook], Mapping[str, Any]] = lambda outlook: {}
-    keep: Callable[[Phase, Classifier], None] = lambda phase, model: None
+    consider: Callable[[Record, Sequence[Record], Classifier], Judgement] = lambda *_: Judgement()
 
-    def look(self, model: Classifier) -> Outlook:
-        return Outlook(self.predict(model, self.domains.validation.x), self.predict(model, self.domains.target))
-
-    def predict(self, model: Classifier, x: Samples) -> Prediction:
-        return predict(model, x, self.num_samples, self.seeds, self.batch_size)
+    @property
+    def viewpoint(self) -> Viewpoint:
+        return Viewpoint(self.domains.validation, self.domains.target, self.num_samples, self.seeds, self.batch_size)
 
 
 def run_rounds(run: Run, model: Classifier, resume: bool = False) -> list[Record]:
-    """Train `model` in place through all phases; give one record a round.
+    """Train `model` in place through all phases, leave it as it was after the round to keep; give one record a round.
 
     With a folder, each round ends with a checkpoint: a run that is killed at any moment can be resumed and ends with
     the same weights, bit for bit. Resuming where nothing was saved yet starts at the beginning.
@@ -77,7 +77,7 @@ def run_rounds(run: Run, model: Classifier, resume: bool = False) -> list[Record
         checkpoint.restore_model(model)
         progress = checkpoint.progress
     run.observe(_starting(run, progress))
-    while progress.phase < len(run.phases):
+    while progress.phase < len(run.phases) and not progress.stopped:
         phase = run.phases[progress.phase]
         regularised = phase.objective.gradient_variance is not None
         model.lay_out(torch.contiguous_format if regularised else torch.channels_last)
@@ -89,20 +89,28 @@ def run_rounds(run: Run, model: Classifier, resume: bool = False) -> list[Record
             progress.multipliers = phase.objective.multipliers()
         # Looked at anew in each phase: another memory layout rounds otherwise, and a resumed run starts here too.
         outlook: Outlook | None = None
-        while progress.rounds_done < phase.rounds:
+        while progress.rounds_done < phase.rounds and not progress.stopped:
             if outlook is None and phase.uses_target:
-                outlook = run.look(model)
+                outlook = run.viewpoint.look(model)
+            progress.set_aside(model)
             started = time.perf_counter()
             record, outlook = _Round(run, phase, progress, model, outlook).train(optimizer)
             record["seconds"] = round(time.perf_counter() - started, 3)
+            judgement = Judgement() if outlook is None else run.consider(record, progress.history, model)
+            record["kept"] = judgement.keep
+            if judgement.keep:
+                progress.kept = None
+            if judgement.stop:
+                record["stopped"] = judgement.stop
             progress.history.append(record)
             progress.rounds_done += 1
             if run.folder is not None:
                 save_checkpoint(run.folder, model, optimizer, progress, run.identity or {})
             run.observe(copy.deepcopy(record))
-        run.keep(phase, model)
         progress.phase += 1
         progress.rounds_done = 0
+    if progress.kept is not None:
+        model.load_state_dict(progress.kept)
     return progress.history
 
 
@@ -189,7 +197,8 @@ class _Round:
         for name, state in self.multipliers.items():
             term, rule = self.phase.objective.terms[name]
             if isinstance(rule, DualAscent) and isinstance(term, TargetEntropy):
-                source, target = (float(renyi_entropy(look.log_probs, term.order).mean()) for look in before)
+                looks = (before.validation, before.target)
+                source, target = (float(renyi_entropy(look.log_probs, term.order).mean()) for look in looks)
                 state.measure(rule, source, target, self._training_mean(term))
 
     @torch.no_grad()
@@ -206,9 +215,9 @@ class _Round:
         labels = self.run.domains.validation.y
         # Predicting the whole target is work that only adaptation, and the moment before it, has a use for.
         if not self.phase.uses_target and self.number + 1 < self.phase.rounds:
-            validation = self.run.predict(self.model, self.run.domains.validation.x)
+            validation = self.run.viewpoint.predict(self.model, self.run.domains.validation.x)
             return {**record, "source": describe_labelled(validation, labels)}, None
-        after = self.run.look(self.model)
+        after = self.run.viewpoint.look(self.model)
         record["source"] = describe_labelled(after.validation, labels)
         record["target"] = describe_target(after.target)
         if self.phase.teaching is not None:

@@ -16,24 +16,36 @@ from calida.uncertainty.entropy import (
     predictive_entropy,
     renyi_entropy,
 )
-from calida.uncertainty.risk import RiskCoverage, aurc, risk_coverage
+from calida.uncertainty.risk import (
+    SCORES,
+    RiskCoverage,
+    accepted,
+    aurc,
+    coverage_at_risk,
+    rejection_scores,
+    risk_coverage,
+)
 from calida.uncertainty.scores import brier, nll
 
 __all__ = [
+    "SCORES",
     "ReliabilityBins",
     "RiskCoverage",
     "Uncertainty",
+    "accepted",
     "aurc",
     "binned_error",
     "brier",
     "calibration_error",
     "classwise_calibration_error",
+    "coverage_at_risk",
     "decompose",
     "expected_entropy",
     "mean_log_probs",
     "mutual_information",
     "nll",
     "predictive_entropy",
+    "rejection_scores",
     "reliability_bins",
     "renyi_entropy",
     "risk_coverage",

@@ -15,6 +15,32 @@ class RiskCoverage(NamedTuple):
     risk: Tensor
 
 
+SCORES = ("confidence", "entropy", "mutual-information", "sum")
+
+
+def rejection_scores(confidence: Tensor, entropy: Tensor, epistemic: Tensor) -> dict[str, Tensor]:
+    """What samples can be ordered by, least certain last: each [N].
+
+    One less the largest probability; the entropy; its epistemic part, the mutual information of label and weights; and
+    the sum of both, which counts what the network does not know twice. A point network knows no epistemic part.
+    """
+    return dict(zip(SCORES, (1 - confidence, entropy, epistemic, entropy + epistemic), strict=True))
+
+
+def accepted(uncertainty: Tensor, coverage: float) -> Tensor:
+    """The most certain samples, this share of them rounded to a whole number: [N] -> [N] booleans."""
+    keep = torch.zeros(len(uncertainty), dtype=torch.bool, device=uncertainty.device)
+    keep[uncertainty.argsort(stable=True)[: round(coverage * len(uncertainty))]] = True
+    return keep
+
+
+def coverage_at_risk(uncertainty: Tensor, expected_loss: Tensor, max_risk: float) -> float:
+    """The largest share of samples, most certain first, whose mean expected loss is at most `max_risk`."""
+    curve = risk_coverage(uncertainty, expected_loss)
+    within = (curve.risk <= max_risk).nonzero().flatten()
+    return float(curve.coverage[within[-1]]) if len(within) else 0.0
+
+
 def risk_coverage(uncertainty: Tensor, loss: Tensor) -> RiskCoverage:
     """Risk-coverage curve (El-Yaniv and Wiener, 2010): [N] scores and [N] losses -> N points.
 

@@ -1,0 +1,64 @@
+"""Arguments of the front door, checked before any work is spent."""
+
+from __future__ import annotations
+
+import operator
+from pathlib import Path
+from typing import Any
+
+import torch
+from numpy.typing import ArrayLike
+from torch import Tensor
+
+from calida.data import ImageFiles, Samples, Scale, as_inputs, as_labels, check_scale, check_shape
+from calida.errors import InputError
+
+Array = ArrayLike | Tensor
+
+
+def choose_device(device: torch.device | str | None) -> torch.device:
+    """The given device, or the GPU where there is one."""
+    if device is None:
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    try:
+        chosen = torch.device(device)
+    except (RuntimeError, TypeError) as error:
+        raise InputError(f"unknown device {device!r}: {str(error).splitlines()[0]}") from None
+    # Dropout masks must follow the run's seeds, which is arranged for these two.
+    if chosen.type not in ("cpu", "cuda") or (chosen.type == "cuda" and not torch.cuda.is_available()):
+        raise InputError(f"the device {chosen} cannot be used here; cpu always can, cuda where torch sees a GPU")
+    return chosen
+
+
+def whole(value: Any, name: str, least: int | None = None) -> int:
+    """A whole number of any kind, NumPy's included, as Python's own."""
+    try:
+        number = operator.index(value)
+    except TypeError:
+        raise InputError(f"{name} must be a whole number, not {value!r}") from None
+    if least is not None and number < least:
+        raise InputError(f"{name} must be at least {least}, not {number}")
+    return number
+
+
+def usable_folder(folder: Path) -> Path:
+    """The folder for checkpoints, made before any training is spent."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(f"the folder {folder} cannot be used: {error.strerror}") from None
+    return folder
+
+
+def check_domains(
+    source: tuple[Array | ImageFiles, Array], target: Array | ImageFiles, num_classes: int | None
+) -> tuple[Samples, Tensor, Samples, int]:
+    if not isinstance(source, tuple | list) or len(source) != 2:
+        raise InputError("source is a pair (samples, labels)")
+    if isinstance(target, tuple):
+        raise InputError("target is an array of samples without labels, not a tuple; give labels as oracle_labels")
+    x, target_x = as_inputs(source[0], "source"), as_inputs(target, "target")
+    check_shape(x, target_x)
+    check_scale("source", Scale.of(x), "target", Scale.of(target_x))
+    y, classes = as_labels(source[1], len(x), num_classes, "source")
+    return x, y, target_x, classes

@@ -1,0 +1,27 @@
+"""After training: the temperature, an estimate of target accuracy, and which classifier was returned and why."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from calida.adaptation.adapted import Trust
+from calida.calibration import CALIBRATIONS, Grounds, estimate_accuracy
+from calida.model import Classifier
+from calida.training import Record
+from calida.validation import PSEUDOCAL_SHARE, Viewpoint, explain_choice, warnings_of
+
+
+def settle(
+    viewpoint: Viewpoint, model: Classifier, history: Sequence[Record], choice: str, calibration: str, guard: bool
+) -> Trust:
+    outlook = viewpoint.look(model)
+    grounds = Grounds(outlook, viewpoint.mix(model, outlook.target.labels, PSEUDOCAL_SHARE))
+    returned, reason = explain_choice(history, choice, guard)
+    return Trust(
+        CALIBRATIONS[calibration].temperature(grounds),
+        calibration,
+        estimate_accuracy(grounds),
+        returned,
+        reason,
+        tuple(warnings_of(history)) if guard else (),
+    )

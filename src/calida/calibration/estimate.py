@@ -1,0 +1,69 @@
+"""How often is the classifier right on target? Estimates without a target label, and how far they can be trusted."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from torch import Tensor
+
+from calida.calibration.fitting import Grounds, pseudocal_temperature
+from calida.calibration.temperature import temper
+from calida.validation import accuracy
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A share, and the interval that it should lie in."""
+
+    value: float
+    low: float
+    high: float
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+def mean_confidence(log_probs: Tensor) -> float:
+    return float(log_probs.double().amax(-1).exp().mean())
+
+
+def thresholded_confidence(grounds: Grounds) -> float:
+    """Share of the target above the confidence that as many source samples exceed as are right (ATC; Garg, 2022)."""
+    validation, target = (part.amax(-1) for part in (grounds.validation, grounds.target))
+    right = accuracy(grounds.validation, grounds.outlook.labels)
+    wrong = min(round((1 - right) * len(validation)), len(validation) - 1)
+    threshold = validation.sort().values[wrong]
+    return float((target >= threshold).double().mean())
+
+
+def confidence_difference(grounds: Grounds) -> float:
+    """Source accuracy less what mean confidence loses from source to target (DoC; Guillory et al., 2021)."""
+    right = accuracy(grounds.validation, grounds.outlook.labels)
+    return _share(right - mean_confidence(grounds.validation) + mean_confidence(grounds.target))
+
+
+def mixed_confidence(grounds: Grounds) -> float:
+    """Mean confidence on target at the temperature that mixed target pairs ask for (after PseudoCal)."""
+    return mean_confidence(temper(grounds.target, pseudocal_temperature(grounds)))
+
+
+ESTIMATES: dict[str, Callable[[Grounds], float]] = {
+    "thresholded confidence": thresholded_confidence,
+    "difference of confidences": confidence_difference,
+    "confidence on mixed pairs": mixed_confidence,
+}
+
+
+def estimate_accuracy(grounds: Grounds) -> Estimate:
+    """The mean of all estimates; the interval reaches over all of them and over the chance of the sample's size."""
+    values = [estimate(grounds) for estimate in ESTIMATES.values()]
+    middle = sum(values) / len(values)
+    chance = 1.96 * math.sqrt(max(middle * (1 - middle), 0.0) / len(grounds.target))
+    return Estimate(middle, _share(min(values) - chance), _share(max(values) + chance))
+
+
+def _share(value: float) -> float:
+    return min(max(value, 0.0), 1.0)

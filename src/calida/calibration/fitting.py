@@ -1,0 +1,56 @@
+"""Temperatures fitted without target labels: on source validation, as it is or weighted, and on mixed target pairs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+from torch import Tensor
+
+from calida.calibration.temperature import fit_temperature, minimise, temper
+from calida.uncertainty import nll
+from calida.validation import Mixed, Outlook, importance_weights, weighted_risk
+
+
+@dataclass(frozen=True)
+class Grounds:
+    """What a temperature can be found from: an outlook, and target pairs in which one part clearly prevails."""
+
+    outlook: Outlook
+    mixed: Mixed
+
+    @property
+    def validation(self) -> Tensor:
+        return self.outlook.validation.log_probs.double()
+
+    @property
+    def target(self) -> Tensor:
+        return self.outlook.target.log_probs.double()
+
+    @cached_property
+    def weights(self) -> Tensor:
+        return importance_weights(self.outlook.validation.features, self.outlook.target.features)
+
+
+def source_temperature(grounds: Grounds) -> float:
+    """Fitted on source validation (Guo et al., 2017): right for the source, a hope for the target."""
+    return fit_temperature(grounds.validation, grounds.outlook.labels)
+
+
+def transcal_temperature(grounds: Grounds) -> float:
+    """Fitted on source validation weighted to look like the target, with a control variate (Wang et al., 2020).
+
+    The loss is the log-likelihood; the paper's binned error is flat almost everywhere in the temperature.
+    """
+    labels = grounds.outlook.labels
+    return minimise(
+        lambda temperature: weighted_risk(nll(temper(grounds.validation, temperature), labels), grounds.weights, True)
+    )
+
+
+def pseudocal_temperature(grounds: Grounds) -> float:
+    """Fitted on mixed target pairs with the predicted label of the part that prevails (Hu et al., 2024).
+
+    A classifier errs on such pairs about as often as on the target itself, and here the right answer is known.
+    """
+    return fit_temperature(grounds.mixed.log_probs, grounds.mixed.first)

@@ -1,0 +1,42 @@
+"""The ways to calibrate, by name."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from calida.calibration.estimate import estimate_accuracy
+from calida.calibration.fitting import Grounds, pseudocal_temperature, source_temperature, transcal_temperature
+from calida.calibration.temperature import match_confidence
+from calida.errors import InputError
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """A way to find a temperature without target labels."""
+
+    summary: str
+    temperature: Callable[[Grounds], float]
+
+
+def matched_temperature(grounds: Grounds) -> float:
+    """At which mean confidence on target is the estimated accuracy."""
+    return match_confidence(grounds.target, estimate_accuracy(grounds).value)
+
+
+CALIBRATIONS: dict[str, Calibration] = {
+    "none": Calibration("the network's own probabilities", lambda grounds: 1.0),
+    "source": Calibration("temperature fitted on source validation", source_temperature),
+    "transcal": Calibration("source validation, weighted to look like the target", transcal_temperature),
+    "pseudocal": Calibration("mixed pairs of target samples", pseudocal_temperature),
+    "matched": Calibration("mean confidence equal to estimated accuracy", matched_temperature),
+}
+DEFAULT_CALIBRATION = "pseudocal"
+
+
+def check_calibration(name: str) -> None:
+    """Refuse the name of no calibration."""
+    if name not in CALIBRATIONS:
+        near = difflib.get_close_matches(str(name), CALIBRATIONS, n=3) or list(CALIBRATIONS)
+        raise InputError(f"unknown calibration {name!r}; did you mean {', '.join(near)}")

@@ -1,0 +1,51 @@
+"""Choosing a checkpoint or a run without target labels."""
+
+from calida.validation.choice import DEFAULT_RULE, LAST, VOTERS, check_rule, explain_choice, merit, prefers, votes
+from calida.validation.guard import collapse, dominant_class, warnings_of
+from calida.validation.importance import importance_weights, weighted_risk
+from calida.validation.mixing import MIXVAL_SHARE, PSEUDOCAL_SHARE, Mixed, mixed_accuracy, predict_mixed
+from calida.validation.neighbours import cluster_information, neighbourhood_density
+from calida.validation.outlook import Outlook, Viewpoint
+from calida.validation.predictions import (
+    accuracy,
+    class_correlation,
+    ensemble_agreement,
+    information,
+    mean_entropy,
+    nuclear_norm,
+)
+from calida.validation.validators import VALIDATORS, Validator, validate
+
+__all__ = [
+    "DEFAULT_RULE",
+    "LAST",
+    "MIXVAL_SHARE",
+    "PSEUDOCAL_SHARE",
+    "VALIDATORS",
+    "VOTERS",
+    "Mixed",
+    "Outlook",
+    "Validator",
+    "Viewpoint",
+    "accuracy",
+    "check_rule",
+    "class_correlation",
+    "cluster_information",
+    "collapse",
+    "dominant_class",
+    "ensemble_agreement",
+    "explain_choice",
+    "importance_weights",
+    "information",
+    "mean_entropy",
+    "merit",
+    "mixed_accuracy",
+    "neighbourhood_density",
+    "nuclear_norm",
+    "predict_mixed",
+    "prefers",
+    "validate",
+    "votes",
+    "warnings_of",
+    "weighted_risk",
+]

@@ -1,0 +1,76 @@
+"""Which round to keep, decided from records alone: a rule, and what the guard demands before it trusts a round."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from calida.errors import InputError
+from calida.validation.validators import VALIDATORS
+
+Record = Mapping[str, Any]
+
+DEFAULT_RULE, LAST = "default", "last"
+# Measured in docs/trust.md: among rounds that most voters prefer to the source-only classifier, the one whose
+# predictions tell the classes apart best.
+VOTERS = ("im", "corr-c", "snd", "class-ami", "mixval")
+_DECIDING = "corr-c"
+
+
+def check_rule(rule: str) -> None:
+    """Refuse the name of no rule."""
+    known = (DEFAULT_RULE, LAST, *VALIDATORS)
+    if rule not in known:
+        near = difflib.get_close_matches(str(rule), known, n=3) or known
+        raise InputError(f"unknown choice {rule!r}; did you mean {', '.join(near)}")
+
+
+def votes(record: Record, start: Record) -> list[str]:
+    """The voters that find a round better than the source-only classifier."""
+    now, then = record["validators"], start["validators"]
+    return [name for name in VOTERS if VALIDATORS[name].key(now[name]) > VALIDATORS[name].key(then[name])]
+
+
+def prefers(rule: str, record: Record, history: Sequence[Record], guard: bool) -> bool:
+    """Whether this round is to be kept instead of the best one before it.
+
+    `history` are the records before it; the first of them that was looked at is the source-only classifier. With the
+    guard, a round must win most votes against it; without, the first round of adaptation is better than none.
+    """
+    looked = [past for past in history if "validators" in past]
+    start, best = looked[0], [past for past in looked if past["kept"]][-1]
+    if guard and 2 * len(votes(record, start)) <= len(VOTERS):
+        return False
+    if rule == LAST or best is start:
+        return rule == LAST or not guard or merit(rule, record) > merit(rule, start)
+    return merit(rule, record) > merit(rule, best)
+
+
+def merit(rule: str, record: Record) -> float:
+    """A round's standing by a rule; more is better."""
+    name = _DECIDING if rule == DEFAULT_RULE else rule
+    return VALIDATORS[name].key(record["validators"][name])
+
+
+def explain_choice(history: Sequence[Record], rule: str, guard: bool) -> tuple[str, str]:
+    """Which candidate was kept, and why, in a sentence."""
+    looked = [record for record in history if "validators" in record]
+    start, kept = looked[0], [record for record in looked if record["kept"]][-1]
+    if len(looked) == 1:
+        return "source only", "The recipe trains on source alone."
+    by = "it was the last" if rule == LAST else f"it has the best {_DECIDING if rule == DEFAULT_RULE else rule}"
+    if kept is start:
+        return "source only", (
+            "Nothing that can be seen without target labels says that adaptation helped: no round won "
+            f"{len(VOTERS) // 2 + 1} of {len(VOTERS)} votes ({', '.join(VOTERS)}) and a better "
+            f"{_DECIDING if rule == DEFAULT_RULE else rule} than the source-only classifier."
+        )
+    place = f"round {kept['round'] + 1} of {kept['rounds']}"
+    if not guard:
+        return place, f"Of all rounds, {by}; the guard was off."
+    found = votes(kept, start)
+    return place, (
+        f"Of the rounds that most validators prefer to the source-only classifier, {by}; "
+        f"{len(found)} of {len(VOTERS)} prefer it ({', '.join(found)})."
+    )

@@ -1,0 +1,60 @@
+"""Signs, in the records of a run, that it goes wrong: sentences for the user, none of which needs a target label."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+Record = Mapping[str, Any]
+
+_FORGOTTEN = 0.9  # share of what the source-only classifier was better than chance by
+_FALSELY_SURE = 0.02  # of the entropy on source
+
+
+def dominant_class(shares: Sequence[float], expected: Sequence[float]) -> int | None:
+    """The class that takes far more of the target than it had of the source, if there is one."""
+    largest = max(range(len(shares)), key=lambda index: shares[index])
+    usual = expected[largest]
+    too_much = min(max(3 * usual, 3 / len(shares)), usual + (1 - usual) / 2)
+    return largest if shares[largest] > too_much else None
+
+
+def collapse(record: Record, history: Sequence[Record]) -> str | None:
+    """A sentence if training should stop here: one class taking over, false certainty, or the source forgotten."""
+    start = next((past for past in history if "validators" in past), None)
+    if start is None:
+        return None
+    shares = record["target"]["class_shares"]
+    taken = dominant_class(shares, record["source"]["class_shares"])
+    # The source-only classifier may lean on a class too; what counts is that adaptation drives it further.
+    if taken is not None and shares[taken] > 1.5 * start["target"]["class_shares"][taken]:
+        return f"stopped: class {taken} is taking over, {shares[taken]:.0%} of the target"
+    if record["target"]["entropy"] < _FALSELY_SURE * start["source"]["entropy"]:
+        return (
+            f"stopped: entropy on target fell to {record['target']['entropy']:.2g} nats, far under the "
+            f"{start['source']['entropy']:.2g} on source"
+        )
+    chance = 1 / len(shares)
+    before, now = start["source"]["accuracy"], record["source"]["accuracy"]
+    if before > chance and before - now > _FORGOTTEN * (before - chance):
+        return f"stopped: accuracy on source validation fell from {before:.0%} to {now:.0%}"
+    return None
+
+
+def warnings_of(history: Sequence[Record]) -> list[str]:
+    """What the guard saw before adaptation and during it."""
+    looked = [record for record in history if "validators" in record]
+    stops = [record for record in history if "stopped" in record]
+    return _balance_warnings(looked[0]) + [f"Round {stop['round'] + 1} was {stop['stopped']}." for stop in stops]
+
+
+def _balance_warnings(start: Record) -> list[str]:
+    """Classes that the source-only classifier already finds far more or far less often on target than on source."""
+    shares, expected = start["target"]["class_shares"], start["source"]["class_shares"]
+    taken = dominant_class(shares, expected)
+    if taken is None:
+        return []
+    return [
+        f"Before adaptation, class {taken} already got {shares[taken]:.0%} of the target and "
+        f"{expected[taken]:.0%} of source validation: classes may be out of balance, or the inputs not comparable."
+    ]

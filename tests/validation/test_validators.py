@@ -1,0 +1,241 @@
+"""One contract for every validator: finite, a plain number, blind to the names of classes and the order of samples."""
+
+import json
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+
+from calida.model import predict
+from calida.seeds import Seeds
+from calida.validation import (
+    MIXVAL_SHARE,
+    VALIDATORS,
+    Mixed,
+    Outlook,
+    Validator,
+    Viewpoint,
+    cluster_information,
+    importance_weights,
+    neighbourhood_density,
+    predict_mixed,
+    validate,
+    validators,
+)
+
+EVERY = pytest.mark.parametrize("name", VALIDATORS)
+CLASSES = 4
+SEEDS = Seeds(0)
+
+
+@pytest.fixture
+def make_outlook(as_prediction):
+    """Classes that lie apart in the features, and predictions that are often right, in single precision."""
+
+    def make(rows=120, source_rows=60, seed=0):
+        generator = torch.Generator().manual_seed(seed)
+
+        def draw(count):
+            truth = torch.arange(count) % CLASSES
+            features = 3 * torch.eye(6)[truth] + 0.3 * torch.randn(count, 6, generator=generator)
+            logits = 2 * torch.eye(CLASSES)[truth] + torch.randn(count, CLASSES, generator=generator)
+            return as_prediction(logits.log_softmax(-1), features), truth
+
+        validation, labels = draw(source_rows)
+        target, _ = draw(rows)
+        logits = torch.randn(rows, CLASSES, generator=generator)
+        mixed = Mixed(logits.log_softmax(-1), target.labels, target.labels.roll(1))
+        return Outlook(validation, labels, target, mixed)
+
+    return make
+
+
+@pytest.fixture
+def certain(as_prediction):
+    """Log-probabilities of 0 and -inf, wrong ones on source too, and the same for finite but extreme logits."""
+
+    def make(low):
+        def draw(labels):
+            logits = torch.full((len(labels), CLASSES), low)
+            logits[torch.arange(len(labels)), labels] = 0.0
+            features = 3 * torch.eye(6)[labels] + torch.arange(len(labels))[:, None] / 100
+            return as_prediction(logits.log_softmax(-1), features)
+
+        truth = torch.arange(20) % CLASSES
+        mixed = Mixed(draw(truth).log_probs, truth.roll(1), truth)
+        return Outlook(draw((truth + truth // 2) % CLASSES), truth, draw(truth), mixed)
+
+    return make
+
+
+def reference(outlook):
+    """Every value again, in numpy and scikit-learn where there is a formula for it."""
+    source, target = (part.log_probs.double() for part in (outlook.validation, outlook.target))
+    probs, mean = target.exp().numpy(), target.exp().mean(0).numpy()
+    entropy = -(probs * np.log(probs)).sum(1).mean()
+    gram = probs.T @ probs
+    weights = importance_weights(outlook.validation.features, outlook.target.features).numpy()
+    losses = -source.numpy()[np.arange(len(source)), outlook.labels]
+    (_, covariance), (_, variance) = np.cov(weights * losses, weights)
+    right = (outlook.mixed.log_probs.argmax(1) == outlook.mixed.first).numpy()
+    same = (outlook.mixed.first == outlook.mixed.second).numpy()
+    return {
+        "source": (source.argmax(1) == outlook.labels).numpy().mean(),
+        "entropy": entropy,
+        "im": -(mean * np.log(mean)).sum() - entropy,
+        "bnm": np.linalg.norm(probs, "nuc") / len(probs),
+        "corr-c": np.trace(gram) / np.linalg.norm(gram),
+        "snd": neighbourhood_density(target.exp()),
+        "dev": (weights * losses).mean() - covariance / variance * (weights.mean() - 1),
+        "devn": np.average(losses, weights=weights),
+        "class-ami": cluster_information(outlook.target.features, outlook.target.labels, CLASSES, SEEDS),
+        "mixval": (right[same].mean() + right[~same].mean()) / 2,
+    }
+
+
+def test_each_name_stands_for_its_formula(make_outlook):
+    outlook = make_outlook()
+    values, expected = validate(outlook, SEEDS), reference(outlook)
+    assert list(values) == list(expected) == list(VALIDATORS)
+    assert values == pytest.approx(expected, abs=1e-6)
+    assert len({round(value, 4) for value in values.values()}) == len(values)
+
+
+@EVERY
+def test_values_are_plain_numbers(make_outlook, name):
+    value = validate(make_outlook(), SEEDS)[name]
+    assert type(value) is float
+    assert json.loads(json.dumps(value, allow_nan=False)) == value
+
+
+@EVERY
+@pytest.mark.parametrize("low", [-torch.inf, -1e4, -1e30])
+def test_extreme_predictions_stay_finite(certain, name, low):
+    assert math.isfinite(validate(certain(low), SEEDS)[name])
+
+
+@EVERY
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")  # fewer points than clusters
+def test_a_collapsed_network_stays_finite(make_outlook, as_prediction, name):
+    """One prediction and one feature vector for every sample of both domains."""
+    outlook = make_outlook()
+    row = torch.tensor([[0.0, -50.0, -50.0, -50.0]]).log_softmax(-1)
+    source, target = (as_prediction(row.expand(rows, -1), torch.full((rows, 6), 0.1)) for rows in (60, 120))
+    mixed = Mixed(target.log_probs, target.labels, target.labels)
+    collapsed = replace(outlook, validation=source, target=target, mixed=mixed)
+    assert math.isfinite(validate(collapsed, SEEDS)[name])
+
+
+@EVERY
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_one_sample_a_domain_is_enough(make_outlook, name):
+    assert math.isfinite(validate(make_outlook(rows=1, source_rows=1), SEEDS)[name])
+
+
+@EVERY
+def test_names_of_classes_do_not_matter(make_outlook, name):
+    outlook = make_outlook()
+    names = torch.tensor([2, 0, 3, 1])  # column c now holds what was class names[c]
+    new = names.argsort()
+    mixed = outlook.mixed
+    renamed = Outlook(
+        replace(outlook.validation, log_probs=outlook.validation.log_probs[:, names]),
+        new[outlook.labels],
+        replace(outlook.target, log_probs=outlook.target.log_probs[:, names]),
+        Mixed(mixed.log_probs[:, names], new[mixed.first], new[mixed.second]),
+    )
+    assert not torch.equal(renamed.target.labels, outlook.target.labels)
+    assert validate(renamed, SEEDS)[name] == pytest.approx(validate(outlook, SEEDS)[name], abs=1e-9)
+
+
+@EVERY
+def test_the_order_of_samples_does_not_matter(make_outlook, as_prediction, name):
+    outlook = make_outlook()
+    generator = torch.Generator().manual_seed(1)
+    source, target, pairs = (torch.randperm(rows, generator=generator) for rows in (60, 120, 120))
+    moved = Outlook(
+        as_prediction(outlook.validation.log_probs[source], outlook.validation.features[source]),
+        outlook.labels[source],
+        as_prediction(outlook.target.log_probs[target], outlook.target.features[target]),
+        Mixed(*(part[pairs] for part in outlook.mixed)),
+    )
+    # the weights come from an optimiser, which stops a little elsewhere
+    assert validate(moved, SEEDS)[name] == pytest.approx(validate(outlook, SEEDS)[name], abs=1e-5)
+
+
+def test_the_same_seeds_give_the_same_values(make_outlook):
+    outlook = make_outlook()
+    state = torch.get_rng_state()
+    torch.manual_seed(1)
+    first = validate(outlook, SEEDS)
+    torch.manual_seed(2)
+    assert validate(outlook, SEEDS) == first
+    torch.set_rng_state(state)
+
+
+def test_costly_validators_look_at_a_part_of_the_target(make_outlook, monkeypatch):
+    outlook = make_outlook()
+    whole = validate(outlook, SEEDS)
+    monkeypatch.setattr(validators, "_ENOUGH", 30)
+    part, again, other = (validate(outlook, seeds) for seeds in (SEEDS, SEEDS, Seeds(1)))
+    assert part == again
+    assert part["snd"] <= math.log(29)
+    assert part["snd"] != other["snd"]
+    for name in ("source", "entropy", "im", "bnm", "corr-c", "mixval"):
+        assert part[name] == whole[name]
+
+
+def test_more_is_better_by_the_key():
+    assert Validator("", lambda sight: 0.0).key(0.3) == 0.3
+    assert Validator("", lambda sight: 0.0, higher_is_better=False).key(0.3) == -0.3
+    assert {name for name, judge in VALIDATORS.items() if not judge.higher_is_better} == {"entropy", "dev", "devn"}
+    assert all(judge.summary for judge in VALIDATORS.values())
+
+
+def test_a_good_classifier_beats_a_collapsed_and_a_guessing_one(make_outlook, as_prediction):
+    outlook = make_outlook()
+    truth = torch.arange(120) % CLASSES
+    guesses = torch.randn(120, CLASSES, generator=torch.Generator().manual_seed(2))
+
+    def keys(logits):
+        judged = replace(outlook, target=as_prediction(logits.log_softmax(-1), outlook.target.features))
+        return {name: VALIDATORS[name].key(value) for name, value in validate(judged, SEEDS).items()}
+
+    good, guessing = keys(6 * torch.eye(CLASSES)[truth]), keys(guesses)
+    collapsed = keys(6 * torch.eye(CLASSES)[torch.zeros_like(truth)])
+    for name in ("im", "bnm", "corr-c", "class-ami"):
+        assert good[name] > 1.2 * collapsed[name], name
+        assert good[name] > 1.2 * guessing[name], name
+    # entropy alone, and density too, cannot tell a collapse from certainty: no more is promised of them
+    assert good["entropy"] > guessing["entropy"] + 0.1
+    assert collapsed["entropy"] == pytest.approx(good["entropy"], abs=1e-6)
+    assert collapsed["snd"] == pytest.approx(math.log(119), abs=1e-6)
+
+
+@pytest.mark.parametrize("better", ["source", "dev", "devn"])
+def test_validators_of_source_prefer_the_one_that_is_right_on_source(make_outlook, better):
+    outlook = make_outlook()
+    right = torch.log_softmax(4 * torch.eye(CLASSES)[outlook.labels], -1)
+    wrong = right.roll(1, -1)
+    keys = [
+        VALIDATORS[better].key(
+            validate(replace(outlook, validation=replace(outlook.validation, log_probs=log_probs)), SEEDS)[better]
+        )
+        for log_probs in (right, wrong)
+    ]
+    assert keys[0] > keys[1] + 0.5
+
+
+def test_a_viewpoint_looks_at_both_domains_and_at_pairs(classifier, labelled):
+    model, x = classifier(), torch.randn(30, 5, generator=torch.Generator().manual_seed(5))
+    outlook = Viewpoint(labelled, x, num_samples=4, seeds=SEEDS, batch_size=7).look(model)
+    source, target = (predict(model, part, 4, SEEDS, 7) for part in (labelled.x, x))
+    mixed = predict_mixed(model, x, target.labels, MIXVAL_SHARE, 4, SEEDS, 7)
+    assert torch.equal(outlook.labels, labelled.y)
+    for ours, expected in ((outlook.validation, source), (outlook.target, target)):
+        assert torch.equal(ours.log_probs, expected.log_probs)
+        assert torch.equal(ours.features, expected.features)
+    assert all(torch.equal(ours, expected) for ours, expected in zip(outlook.mixed, mixed, strict=True))
+    assert list(validate(outlook, SEEDS)) == list(VALIDATORS)
