@@ -12,16 +12,22 @@ from calida.validation import PSEUDOCAL_SHARE, Viewpoint, explain_choice, warnin
 
 
 def settle(
-    viewpoint: Viewpoint, model: Classifier, history: Sequence[Record], choice: str, calibration: str, guard: bool
+    viewpoint: Viewpoint,
+    model: Classifier,
+    history: Sequence[Record],
+    choice: str,
+    calibration: str,
+    warnings: Sequence[str] | None,
 ) -> Trust:
+    """All that is said of the returned classifier; `warnings` are the guard's on the data, None if it was off."""
     outlook = viewpoint.look(model)
     grounds = Grounds(outlook, viewpoint.mix(model, outlook.target.labels, PSEUDOCAL_SHARE))
-    returned, reason = explain_choice(history, choice, guard)
+    returned, reason = explain_choice(history, choice, warnings is not None)
     return Trust(
         CALIBRATIONS[calibration].temperature(grounds),
         calibration,
         estimate_accuracy(grounds),
         returned,
         reason,
-        tuple(warnings_of(history)) if guard else (),
+        () if warnings is None else (*warnings, *warnings_of(history)),
     )

@@ -15,6 +15,7 @@ from typing import Annotated, Any
 
 import typer
 
+from calida.calibration import CALIBRATIONS, DEFAULT_CALIBRATION
 from calida.cli.options import AsJson, Device, Label, Quiet, SkipUnreadable, TargetLabels, Workers, parse_settings
 from calida.cli.screen import Screen
 from calida.data import INSIDE
@@ -47,7 +48,11 @@ def adapt(
         ),
     ] = None,
     recipe: Annotated[
-        str | None, typer.Option(help="The method, calida if left out; see: calida recipes.", rich_help_panel="Method")
+        str | None,
+        typer.Option(
+            help="The method, calida if left out; auto tries several and chooses; see: calida recipes.",
+            rich_help_panel="Method",
+        ),
     ] = None,
     set_: Annotated[
         list[str] | None,
@@ -83,6 +88,30 @@ def adapt(
         float | None,
         typer.Option(help="Share of source held out to look at; 0.1 by default.", rich_help_panel="Method"),
     ] = None,
+    choose: Annotated[
+        str | None,
+        typer.Option(
+            metavar="RULE",
+            help="Which round to keep: default, last, or a validator such as im; see docs/trust.md.",
+            rich_help_panel="Trust",
+        ),
+    ] = None,
+    calibrate: Annotated[
+        str | None,
+        typer.Option(
+            metavar="METHOD",
+            help=f"How probabilities are calibrated: {', '.join(CALIBRATIONS)}; {DEFAULT_CALIBRATION} by default.",
+            rich_help_panel="Trust",
+        ),
+    ] = None,
+    no_guard: Annotated[
+        bool,
+        typer.Option(
+            "--no-guard",
+            help="Neither stop a run that collapses nor fall back to the source-only classifier.",
+            rich_help_panel="Trust",
+        ),
+    ] = False,
     on_mismatch: Annotated[
         str | None,
         typer.Option(
@@ -124,6 +153,9 @@ def adapt(
         "backbone": backbone,
         "size": size,
         "validation": validation,
+        "choice": choose,
+        "calibration": calibrate,
+        "guard": False if no_guard else None,
         "on_mismatch": on_mismatch,
         "skip_unreadable": skip_unreadable or None,
         "memory": memory,

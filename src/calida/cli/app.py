@@ -8,11 +8,13 @@ from typing import Annotated
 import typer
 from rich.table import Table
 
+from calida.adaptation import AUTO, AUTO_RECIPES
 from calida.cli.adapt import adapt, demo
 from calida.cli.data import data_app
 from calida.cli.options import AsJson
 from calida.cli.results import evaluate, predict, report
 from calida.cli.screen import Screen, plain
+from calida.cli.select import select
 from calida.errors import CalidaError
 from calida.recipes import RECIPES, get_recipe
 from calida.version import __version__
@@ -58,6 +60,7 @@ def recipes(
             table.add_row(key, "" if value is None else plain(str(value)))
     else:
         values = {recipe.name: recipe.summary for recipe in RECIPES.values()}
+        values[AUTO] = f"tries {', '.join(AUTO_RECIPES)} and returns what label-free validators prefer"
         table = Table("recipe", "what it does")
         for key, value in values.items():
             table.add_row(key, value)
@@ -67,7 +70,7 @@ def recipes(
     screen.result(values)
 
 
-for command in (demo, adapt, predict, evaluate, report):
+for command in (demo, adapt, predict, select, evaluate, report):
     app.command()(command)
 app.add_typer(data_app, name="data")
 app.command()(recipes)

@@ -15,6 +15,7 @@ from calida.errors import CheckpointError, InputError
 from calida.report import score
 from calida.runs import Metrics, evaluate_run, open_new, republish, write_predictions
 from calida.training import describe_target
+from calida.uncertainty import SCORES
 
 
 def predict(
@@ -23,6 +24,25 @@ def predict(
     out: Annotated[Path, typer.Option(help="The file of predictions.")] = Path("predictions.csv"),
     label: Label = None,
     samples: Annotated[int | None, typer.Option(min=1, help="Monte-Carlo samples; by default the recipe's.")] = None,
+    coverage: Annotated[
+        float | None,
+        typer.Option(
+            help="Answer for this share of samples and abstain on the least certain.", rich_help_panel="Trust"
+        ),
+    ] = None,
+    max_risk: Annotated[
+        float | None,
+        typer.Option(
+            help="Answer for as many as keep the expected share of errors at or under this.", rich_help_panel="Trust"
+        ),
+    ] = None,
+    order_by: Annotated[
+        str,
+        typer.Option(metavar="|".join(SCORES), help="What says how certain a sample is.", rich_help_panel="Trust"),
+    ] = SCORES[0],
+    raw: Annotated[
+        bool, typer.Option("--raw", help="The network's own probabilities, not calibrated.", rich_help_panel="Trust")
+    ] = False,
     domain: Annotated[
         str, typer.Option(metavar="target|source", help="Whose preparation the new samples get.")
     ] = "target",
@@ -35,6 +55,7 @@ def predict(
     """Predict new samples with the classifier of a finished run, with uncertainties."""
     if domain not in ("source", "target"):
         raise InputError(f"--domain is source or target, not {domain!r}")
+    _check_abstention(coverage, max_risk, order_by, raw)
     if out.is_dir() or not out.parent.is_dir():
         raise InputError(f"{out} cannot be a file of predictions: {'it is' if out.is_dir() else 'there is no'} folder")
     screen = Screen(quiet, as_json)
@@ -42,15 +63,38 @@ def predict(
     card = _card(adapted, run)
     loading = Loading(workers=Loading.workers if workers is None else workers, skip_unreadable=skip_unreadable)
     loaded = open_new(data, card, loading, False, label, domain)
-    prediction = adapted.predict(loaded.samples, num_samples=samples)
-    write_predictions(out, loaded.collection, prediction, card.classes)
+    prediction = adapted.predict(loaded.samples, num_samples=samples, raw=raw)
+    kept = None
+    if coverage is not None or max_risk is not None:
+        kept = prediction.accepted(coverage, max_risk, order_by)
+    write_predictions(out, loaded.collection, prediction, card.classes, kept)
     summary = {"predictions": str(out), "samples": len(prediction), **describe_target(prediction)}
+    if kept is not None:
+        risk = float(1 - prediction.confidence[kept].double().mean()) if bool(kept.any()) else 0.0
+        summary |= {"coverage": float(kept.double().mean()), "expected_risk": risk}
     screen.say(f"{loaded.collection.origin}: {'; '.join(loaded.notes)}")
     screen.say(
         f"{len(prediction):,} predictions in {out}: mean confidence {summary['confidence']:.1%}, "
         f"mean entropy {summary['entropy']:.3f} nats"
     )
+    if kept is not None:
+        screen.say(
+            f"An answer for {summary['coverage']:.1%} of them, of which {summary['expected_risk']:.1%} are expected to "
+            f"be wrong; the other {len(kept) - int(kept.sum()):,} have an empty label"
+        )
     screen.result(summary)
+
+
+def _check_abstention(coverage: float | None, max_risk: float | None, order_by: str, raw: bool) -> None:
+    if coverage is not None and max_risk is not None:
+        raise InputError("--coverage and --max-risk both decide how many answers are given; choose one")
+    for name, share in {"--coverage": coverage, "--max-risk": max_risk}.items():
+        if share is not None and not 0 <= share <= 1:
+            raise InputError(f"{name} is a share between 0 and 1, not {share:g}")
+    if order_by not in SCORES:
+        raise InputError(f"--order-by is one of {', '.join(SCORES)}, not {order_by!r}")
+    if max_risk is not None and raw:
+        raise InputError("--max-risk needs calibrated probabilities; leave out --raw")
 
 
 def evaluate(

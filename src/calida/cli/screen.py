@@ -57,6 +57,20 @@ class Screen:
             if part in sides[1]:
                 table.add_row(name, *(form.format(side[part][key]) for side in sides))
         self.console.print(table)
+        if "trust" in metrics:
+            self._show_trust(metrics["trust"])
+
+    def _show_trust(self, trust: Mapping[str, Any]) -> None:
+        """What was returned and why, and how far to trust it."""
+        estimate = trust["accuracy"]
+        self.console.print(f"[bold]returned[/] {plain(trust['returned'])}: {plain(trust['reason'])}")
+        self.console.print(
+            f"[bold]target accuracy, estimated without labels[/] {estimate['value']:.1%} "
+            f"({estimate['low']:.1%} to {estimate['high']:.1%}); probabilities calibrated by {trust['calibration']}, "
+            f"temperature {trust['temperature']:.2f}"
+        )
+        for warning in trust["warnings"]:
+            self.console.print(f"[bold yellow]guard[/] {plain(warning)}")
 
     def show_files(self, folder: Path) -> None:
         for name, words in _FILES.items():
@@ -88,6 +102,7 @@ _ROWS = (
     ("target accuracy (oracle)", "oracle", "accuracy", "{:.2%}"),
     ("target mean class accuracy (oracle)", "oracle", "mean_class_accuracy", "{:.2%}"),
     ("target ECE (oracle)", "oracle", "ece", "{:.2%}"),
+    ("target ECE, uncalibrated (oracle)", "oracle_uncalibrated", "ece", "{:.2%}"),
     ("target NLL (oracle)", "oracle", "nll", "{:.3f}"),
     ("target entropy", "target", "entropy", "{:.3f}"),
     ("target confidence", "target", "confidence", "{:.2%}"),

@@ -5,6 +5,7 @@ from calida.data.augment import UNCHANGED, Augmentation
 from calida.data.batches import SourceBatch, TargetBatch, num_batches, shuffled_batches
 from calida.data.card import DataCard
 from calida.data.collection import Collection, class_indices, class_names
+from calida.data.comparison import compare_domains, describe_balance
 from calida.data.loading import Loaded, Loading, load_new, load_samples
 from calida.data.named import NAMED, data_folder, fetch_named, is_present, named_path
 from calida.data.preparation import Preparation
@@ -36,7 +37,9 @@ __all__ = [
     "check_shape",
     "class_indices",
     "class_names",
+    "compare_domains",
     "data_folder",
+    "describe_balance",
     "digest",
     "fetch_named",
     "is_present",

@@ -50,6 +50,11 @@ def look_at(domain: Collection, values: Preparation, skip_unreadable: bool) -> L
     return _judge(images, height, width, int(sizes[:, 2].max()))
 
 
+def glance(images: Tensor) -> Look:
+    """The same for images [N, C, H, W] in 0..1 that are in memory."""
+    return _judge([_grey(image) for image in images], images.shape[2], images.shape[3], images.shape[1])
+
+
 def _decoded(domain: Collection, rows: list[int], skip: bool) -> Iterator[tuple[tuple[int, int, int], Tensor]]:
     assert not isinstance(domain.samples, Tensor)
     for row in rows:

@@ -11,7 +11,15 @@ from calida.data import Samples, row_slices, stream
 from calida.model.classifier import Classifier, evaluation_mode
 from calida.model.logits import draw_noise
 from calida.seeds import Seeds
-from calida.uncertainty import decompose, mean_log_probs, rejection_scores, renyi_entropy
+from calida.uncertainty import (
+    SCORES,
+    accepted,
+    coverage_at_risk,
+    decompose,
+    mean_log_probs,
+    rejection_scores,
+    renyi_entropy,
+)
 
 
 @dataclass(frozen=True)
@@ -39,6 +47,19 @@ class Prediction:
     def scores(self) -> dict[str, Tensor]:
         """What samples can be ordered by, least certain last, each [N]."""
         return rejection_scores(self.confidence, self.entropy, self.epistemic)
+
+    def accepted(
+        self, coverage: float | None = None, max_risk: float | None = None, order_by: str = SCORES[0]
+    ) -> Tensor:
+        """Which samples to answer for, [N] booleans: this share of them, or as many as the risk allows.
+
+        The expected risk is one less the mean confidence, which is the share of errors if probabilities are calibrated.
+        """
+        score = self.scores()[order_by].double()
+        if coverage is None:
+            expected = 1 - self.confidence.double()
+            coverage = 1.0 if max_risk is None else coverage_at_risk(score, expected, max_risk)
+        return accepted(score, coverage)
 
     def tempered(self, temperature: float) -> Prediction:
         """The same labels at another temperature: log P / T, normalised; both parts of the entropy keep their share."""

@@ -35,7 +35,6 @@ class View:
     uncertainty: np.ndarray  # [N, 3]: entropy, aleatoric, epistemic
     map: np.ndarray  # [S + T, 2]
 
-
     def scores(self) -> dict[str, Tensor]:
         """What the target can be ordered by, least certain last."""
         log_probs, parts = torch.from_numpy(self.target).double(), torch.from_numpy(self.uncertainty).double()

@@ -10,6 +10,7 @@ import numpy as np
 
 from calida.report.evidence import Evidence
 from calida.training import SOURCE_PHASE
+from calida.validation import SOURCE_ONLY
 
 
 @dataclass(frozen=True)
@@ -38,6 +39,16 @@ class Finding:
     @property
     def after(self) -> Mapping[str, Any]:
         return self.metrics["adapted"]  # type: ignore[no-any-return]
+
+    @property
+    def trust(self) -> Mapping[str, Any]:
+        """What is said of the returned classifier without target labels."""
+        return self.metrics["trust"]  # type: ignore[no-any-return]
+
+    @property
+    def fell_back(self) -> bool:
+        """Whether there was adaptation, and the source-only classifier was returned all the same."""
+        return self.adapted and bool(self.trust["returned"] == SOURCE_ONLY)
 
     @property
     def adapted(self) -> bool:

@@ -31,17 +31,22 @@ class Verdict:
 
 def judge(finding: Finding) -> Verdict:
     """Judge a run by what is known of it; only an oracle's labels allow a word on target accuracy."""
-    worries = _collapse(finding) + _source_loss(finding) + _certainty(finding)
+    worries = [*finding.trust["warnings"], *_collapse(finding), *_source_loss(finding), *_certainty(finding)]
     if "oracle" in finding.after:
         return _with_oracle(finding, worries)
     worries += _weakness(finding)  # what an oracle's figures would say better
     facts = [
-        "No target label was given, so nothing on this page measures accuracy on target.",
+        _estimate_sentence(finding),
+        str(finding.trust["reason"]),
         _entropy_sentence(finding),
         _classes_sentence(finding),
     ]
     if not finding.adapted:
         return Verdict("care", "Trained on source only: nothing was adapted to the target", worries + facts, False)
+    if finding.fell_back:
+        return Verdict(
+            "care", "The source-only classifier was returned: adaptation did not help", worries + facts, False
+        )
     if worries:
         level: Level = "bad" if _collapse(finding) else "care"
         return Verdict(level, "Look twice before you use this classifier", worries + facts, False)
@@ -59,17 +64,32 @@ def _with_oracle(finding: Finding, worries: list[str]) -> Verdict:
     sentences = [
         "Oracle figures: measured with the target labels that were given, which training never saw.",
         calibration,
+        _estimate_sentence(finding),
+        str(finding.trust["reason"]),
         _entropy_sentence(finding),
         *worries,
     ]
     if not finding.adapted:
         return Verdict("care", f"Source only: {after['accuracy']:.1%} right on target (oracle)", sentences, True)
+    if finding.fell_back:
+        headline = f"The guard returned the source-only classifier: {after['accuracy']:.1%} right on target (oracle)"
+        return Verdict("care", headline, sentences, True)
     if gain >= 0.5:
         level: Level = "care" if worries or after["ece"] > _POOR_ECE else "good"
         return Verdict(level, f"Adaptation raised target accuracy {share} (oracle)", sentences, True)
     if gain > -0.5:
         return Verdict("care", f"Adaptation left target accuracy where it was, {share} (oracle)", sentences, True)
     return Verdict("bad", f"Adaptation lowered target accuracy {share} (oracle)", sentences, True)
+
+
+def _estimate_sentence(finding: Finding) -> str:
+    estimate, measured = finding.trust["accuracy"], "oracle" in finding.after
+    told = "was estimated" if measured else "is estimated, not measured,"
+    return (
+        f"Without labels, accuracy on target {told} at {estimate['value']:.1%} ({estimate['low']:.1%} to "
+        f"{estimate['high']:.1%}). Probabilities are calibrated by {finding.trust['calibration']}, temperature "
+        f"{finding.trust['temperature']:.2f}."
+    )
 
 
 def _entropy_sentence(finding: Finding) -> str:

@@ -1,5 +1,6 @@
 """A run as a folder: from the names of two data sets to a model, figures, predictions and a report."""
 
+from calida.runs.choosing import select_run
 from calida.runs.config import RunConfig
 from calida.runs.execution import Metrics, evaluate_run, execute, republish
 from calida.runs.folder import RunFolder, write_predictions
@@ -16,5 +17,6 @@ __all__ = [
     "open_data",
     "open_new",
     "republish",
+    "select_run",
     "write_predictions",
 ]

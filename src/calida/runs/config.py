@@ -10,10 +10,13 @@ from typing import Any
 
 import tomli_w
 
+from calida.adaptation import AUTO, AUTO_RECIPES
+from calida.calibration import DEFAULT_CALIBRATION, check_calibration
 from calida.data import INSIDE, NAMED, Loading, Place
 from calida.errors import InputError
 from calida.files import parse_toml
 from calida.recipes import DEFAULT_RECIPE, Recipe, get_recipe
+from calida.validation import DEFAULT_RULE, check_rule
 
 
 @dataclass(frozen=True)
@@ -30,6 +33,9 @@ class RunConfig:
     backbone: str = "auto"
     head: str = "auto"
     validation: float = 0.1
+    choice: str = DEFAULT_RULE
+    calibration: str = DEFAULT_CALIBRATION
+    guard: bool = True
     size: int | None = None
     on_mismatch: str = "stop"
     skip_unreadable: bool = False
@@ -44,7 +50,9 @@ class RunConfig:
 
     def check(self) -> None:
         """Refuse what no run could use, before any data are read."""
-        self.resolved_recipe()
+        self.resolved_recipes()
+        check_rule(self.choice)
+        check_calibration(self.calibration)
         if self.size is not None and not 8 <= self.size <= 1024:
             raise InputError(f"the image size is a number of pixels between 8 and 1024, not {self.size}")
         if self.memory < 0 or self.workers < 0:
@@ -55,12 +63,16 @@ class RunConfig:
             if not text:
                 raise InputError(f"name the {name} data with --{name}: a folder, a file or a named set")
 
-    def resolved_recipe(self) -> Recipe:
-        return get_recipe(self.recipe).with_settings(**self.settings)
+    def resolved_recipes(self) -> list[Recipe]:
+        """The recipe with its settings, or those that are tried."""
+        names = AUTO_RECIPES if self.recipe == AUTO else (self.recipe,)
+        return [get_recipe(name).with_settings(**self.settings) for name in names]
 
     def resolved(self) -> RunConfig:
         """The same run from any working folder: paths made absolute, every setting of the recipe spelled out."""
-        values = {k: v for k, v in self.resolved_recipe().to_json().items() if k not in ("name", "summary")}
+        values = dict(self.settings)
+        if self.recipe != AUTO:
+            values = {k: v for k, v in self.resolved_recipes()[0].to_json().items() if k not in ("name", "summary")}
         labels = self.target_labels
         if labels is not None and labels != INSIDE:
             labels = str(Path(labels).expanduser().resolve())

@@ -11,7 +11,7 @@ from typing import Any
 
 import torch
 
-from calida.adaptation import Adapted, adapt, choose_device
+from calida.adaptation import Adapted, adapt, choose_device, returned_record
 from calida.data import INSIDE, Collection, Labelled, split_validation, take
 from calida.errors import InputError, MissingExtraError
 from calida.files import locked
@@ -71,6 +71,9 @@ def execute(
             validation=config.validation,
             seed=config.seed,
             device=config.device,
+            choice=config.choice,
+            calibration=config.calibration,
+            guard=config.guard,
             folder=path,
             resume=resume,
             observe=note,
@@ -97,10 +100,13 @@ def _claim(folder: RunFolder, held: ExitStack, resume: bool) -> None:
 
 
 def _finish(config: RunConfig, folder: RunFolder, adapted: Adapted, data: RunData, facts: Mapping[str, Any]) -> Metrics:
+    folder.begin_rounds(adapted.history)  # those of the chosen recipe, if several were tried
     before = adapted.source_only and replace(adapted.source_only, card=data.card)
     replace(adapted, card=data.card, source_only=before).save(folder.path)
     _, held = split_validation(data.labels, config.validation, Seeds(config.seed))
     validation = Labelled(take(data.source.samples, held), data.labels[held])
+    trust = adapted.trust
+    assert trust is not None
     evidence, prediction = gather(adapted, validation, data.target.samples, data.truth)
     write_predictions(folder.predictions, data.target.collection, prediction, data.card.classes)
     metrics = {
@@ -116,6 +122,8 @@ def _finish(config: RunConfig, folder: RunFolder, adapted: Adapted, data: RunDat
         "recipe": adapted.recipe.name,
         "settings": adapted.recipe.to_json(),
         "seed": config.seed,
+        "trust": trust.to_json(),
+        "validators": dict(returned_record(adapted.history)["validators"]),
         "training_seconds": round(sum(record["seconds"] for record in adapted.history), 1),
         **facts,
         "machine": f"{platform.system()} {platform.machine()}, {torch.get_num_threads()} threads",

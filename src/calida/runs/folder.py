@@ -9,6 +9,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from torch import Tensor
+
 from calida.data import Collection
 from calida.errors import CheckpointError
 from calida.files import write_atomically
@@ -99,15 +101,23 @@ class RunFolder:
         return rows[0][0], [row[0] for row in rows[1:]]
 
 
-def write_predictions(path: Path, collection: Collection, prediction: Prediction, classes: Sequence[str]) -> None:
-    """One line a sample: path or row, label, probability, entropy, aleatoric, epistemic, one probability a class."""
+def write_predictions(
+    path: Path, collection: Collection, prediction: Prediction, classes: Sequence[str], kept: Tensor | None = None
+) -> None:
+    """One line a sample: path or row, label, probability, entropy, aleatoric, epistemic, one probability a class.
+
+    With `kept`, samples that are not are left without a label, and a last column says so.
+    """
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     first = "row" if collection.names and collection.names[0].isdecimal() else "path"
     measures = ("entropy", "aleatoric", "epistemic")
-    writer.writerow([first, "label", "probability", *measures, *(f"p_{name}" for name in classes)])
+    header = [first, "label", "probability", *measures, *(f"p_{name}" for name in classes)]
+    writer.writerow(header if kept is None else [*header, "abstained"])
+    answered = [True] * len(prediction) if kept is None else kept.tolist()
     columns = [getattr(prediction, name).tolist() for name in ("confidence", *measures)]
-    rows = zip(collection.names, prediction.labels.tolist(), *columns, prediction.probabilities.tolist(), strict=True)
-    for name, label, *numbers, probabilities in rows:
-        writer.writerow([name, classes[label], *(f"{number:.6g}" for number in (*numbers, *probabilities))])
+    whole = (prediction.labels.tolist(), answered, *columns, prediction.probabilities.tolist())
+    for name, label, answer, *numbers, probabilities in zip(collection.names, *whole, strict=True):
+        row = [name, classes[label] if answer else "", *(f"{number:.6g}" for number in (*numbers, *probabilities))]
+        writer.writerow(row if kept is None else [*row, "no" if answer else "yes"])
     write_atomically(path, text.getvalue().encode())

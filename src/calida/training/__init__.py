@@ -1,6 +1,6 @@
 """The one loop, rounds on top of it, and checkpoints between them."""
 
-from calida.training.checkpoint import load_weights
+from calida.training.checkpoint import has_checkpoint, load_weights
 from calida.training.loop import train
 from calida.training.phase import SOURCE_PHASE, Domains, Lesson, Phase, Teaching, build_steps
 from calida.training.records import class_shares, describe_labelled, describe_target, print_rounds, round_line
@@ -23,6 +23,7 @@ __all__ = [
     "describe_labelled",
     "describe_target",
     "has_bundle",
+    "has_checkpoint",
     "load_weights",
     "print_rounds",
     "read_bundle",

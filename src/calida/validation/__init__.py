@@ -1,6 +1,17 @@
 """Choosing a checkpoint or a run without target labels."""
 
-from calida.validation.choice import DEFAULT_RULE, LAST, VOTERS, check_rule, explain_choice, merit, prefers, votes
+from calida.validation.candidates import ENSV, RANKED, Candidate, Selection, choose_candidate
+from calida.validation.choice import (
+    DEFAULT_RULE,
+    LAST,
+    SOURCE_ONLY,
+    VOTERS,
+    check_rule,
+    explain_choice,
+    merit,
+    prefers,
+    votes,
+)
 from calida.validation.guard import collapse, dominant_class, warnings_of
 from calida.validation.importance import importance_weights, weighted_risk
 from calida.validation.mixing import MIXVAL_SHARE, PSEUDOCAL_SHARE, Mixed, mixed_accuracy, predict_mixed
@@ -18,17 +29,23 @@ from calida.validation.validators import VALIDATORS, Validator, validate
 
 __all__ = [
     "DEFAULT_RULE",
+    "ENSV",
     "LAST",
     "MIXVAL_SHARE",
     "PSEUDOCAL_SHARE",
+    "RANKED",
+    "SOURCE_ONLY",
     "VALIDATORS",
     "VOTERS",
+    "Candidate",
     "Mixed",
     "Outlook",
+    "Selection",
     "Validator",
     "Viewpoint",
     "accuracy",
     "check_rule",
+    "choose_candidate",
     "class_correlation",
     "cluster_information",
     "collapse",

@@ -12,6 +12,7 @@ from calida.validation.validators import VALIDATORS
 Record = Mapping[str, Any]
 
 DEFAULT_RULE, LAST = "default", "last"
+SOURCE_ONLY = "source only"  # the candidate that no adaptation has touched
 # Measured in docs/trust.md: among rounds that most voters prefer to the source-only classifier, the one whose
 # predictions tell the classes apart best.
 VOTERS = ("im", "corr-c", "snd", "class-ami", "mixval")
@@ -58,10 +59,10 @@ def explain_choice(history: Sequence[Record], rule: str, guard: bool) -> tuple[s
     looked = [record for record in history if "validators" in record]
     start, kept = looked[0], [record for record in looked if record["kept"]][-1]
     if len(looked) == 1:
-        return "source only", "The recipe trains on source alone."
+        return SOURCE_ONLY, "The recipe trains on source alone."
     by = "it was the last" if rule == LAST else f"it has the best {_DECIDING if rule == DEFAULT_RULE else rule}"
     if kept is start:
-        return "source only", (
+        return SOURCE_ONLY, (
             "Nothing that can be seen without target labels says that adaptation helped: no round won "
             f"{len(VOTERS) // 2 + 1} of {len(VOTERS)} votes ({', '.join(VOTERS)}) and a better "
             f"{_DECIDING if rule == DEFAULT_RULE else rule} than the source-only classifier."

@@ -1,0 +1,50 @@
+"""Several recipes on the same data, and the one that label-free validators prefer."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from calida.adaptation.adapted import Adapted
+from calida.adaptation.task import Observe, Task
+from calida.recipes import Recipe
+from calida.training import Record, has_checkpoint
+from calida.validation import Candidate, choose_candidate
+
+AUTO = "auto"
+# One of each kind: views that agree, entropy, pseudo-labels.
+AUTO_RECIPES = ("calida", "rer-1", "rer-inf")
+
+
+def try_recipes(task: Task, recipes: Sequence[Recipe], folder: Path | None, observe: Observe, resume: bool) -> Adapted:
+    """Run each recipe in a folder of its own; return the chosen result, with what validators make of all of them."""
+    results: dict[str, Adapted] = {}
+    for recipe in recipes:
+        behind = [record for result in results.values() for record in result.history]
+
+        def tell(record: Record, name: str = recipe.name, behind: list[Record] = behind) -> None:
+            history: dict[str, Any] = {"history": behind + record["history"]} if record["kind"] == "start" else {}
+            observe({**record, **history, "recipe": name})
+
+        place = None if folder is None else folder / recipe.name
+        result = task.train(recipe, place, tell, resume and place is not None and has_checkpoint(place))
+        results[recipe.name] = replace(result, history=[{**past, "recipe": recipe.name} for past in result.history])
+    selection = choose_candidate(
+        {
+            name: Candidate(
+                returned_record(result.history)["validators"], result.predict(task.domains.target).log_probs
+            )
+            for name, result in results.items()
+        }
+    )
+    chosen = results[selection.chosen]
+    assert chosen.trust is not None
+    reason = f"Of {len(results)} recipes, {selection.reason} {chosen.trust.reason}"
+    return replace(chosen, trust=replace(chosen.trust, reason=reason, candidates=selection.table))
+
+
+def returned_record(history: Sequence[Record]) -> Record:
+    """The record of the round that was returned."""
+    return [record for record in history if "validators" in record and record["kept"]][-1]

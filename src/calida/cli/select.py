@@ -1,0 +1,53 @@
+"""`calida select`: which of several runs to trust, without a target label."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.table import Table
+
+from calida.cli.options import AsJson, Quiet
+from calida.cli.screen import Screen, plain
+from calida.runs import RunFolder, select_run
+from calida.validation import Selection
+
+
+def select(
+    runs: Annotated[list[Path], typer.Argument(metavar="RUN...", help="Folders of finished runs on one target.")],
+    quiet: Quiet = False,
+    as_json: AsJson = False,
+) -> None:
+    """Choose among finished runs without target labels, and say how far the validators disagree.
+
+    Recipes, seeds, settings and networks may differ; the target may not.
+    """
+    screen = Screen(quiet, as_json)
+    selection = select_run(runs)
+    _show(screen, selection)
+    oracle = {str(run): RunFolder(run).read_metrics()["adapted"].get("oracle", {}).get("accuracy") for run in runs}
+    known = {run: value for run, value in oracle.items() if value is not None}
+    if len(known) == len(runs):
+        best = max(known.values())
+        screen.say(
+            f"Target labels were given to all runs: the chosen one has {known[selection.chosen]:.2%} (oracle), "
+            f"{best - known[selection.chosen]:.2%} under the best."
+        )
+    screen.result({**selection._asdict(), "oracle_accuracy": known or None})
+
+
+def _show(screen: Screen, selection: Selection) -> None:
+    table = Table("run", "mean rank", *selection.picks, title="validators; * marks each one's own choice")
+    for name, row in sorted(selection.table.items(), key=lambda item: item[1]["mean rank"]):
+        cells = [f"{row[one]:.3f}{'*' if pick == name else ''}" for one, pick in selection.picks.items()]
+        table.add_row(plain(name), f"{row['mean rank']:.2f}", *cells)
+    screen.console.print(table)
+    screen.say(selection.reason)
+    others = sorted(set(selection.picks.values()) - {selection.chosen})
+    screen.say(
+        f"Rank correlation of the validators: {selection.agreement:.2f} (1 is full agreement). "
+        + (f"Others would choose {', '.join(others)}." if others else "All would choose the same.")
+    )
+    if selection.agreement < 0.3:
+        screen.say("They disagree widely: look at the reports, and label a few samples if you can.")

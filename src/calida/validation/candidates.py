@@ -1,0 +1,83 @@
+"""Choosing among finished runs on one target, and how far the validators disagree about them."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from calida.validation.predictions import ensemble_agreement
+from calida.validation.validators import VALIDATORS
+
+ENSV = "ensv"
+# Measured in docs/trust.md: four validators that look at different things, each with one voice.
+RANKED = ("im", "corr-c", "mixval", ENSV)
+
+
+class Candidate(NamedTuple):
+    """A finished run: its validators' values and its predictions on the target that all candidates share."""
+
+    validators: Mapping[str, float]
+    log_probs: Tensor  # [N, K]
+
+
+class Selection(NamedTuple):
+    """The chosen candidate, and what every validator makes of all of them."""
+
+    chosen: str
+    reason: str
+    table: dict[str, dict[str, float]]  # candidate -> validator -> value, and the mean rank that decided
+    picks: dict[str, str]  # validator -> the candidate that it would choose
+    agreement: float  # mean rank correlation of any two validators, 1 if all say the same
+
+
+def choose_candidate(candidates: Mapping[str, Candidate]) -> Selection:
+    """The candidate with the best mean rank under four validators; among equals the one that most others agree with."""
+    names = list(candidates)
+    agreements = ensemble_agreement([candidate.log_probs for candidate in candidates.values()])
+    table = {
+        name: {**candidate.validators, ENSV: value}
+        for (name, candidate), value in zip(candidates.items(), agreements, strict=True)
+    }
+    keys = {
+        validator: [_key(validator, table[name][validator]) for name in names]
+        for validator in (*VALIDATORS, ENSV)
+        if all(validator in row for row in table.values())
+    }
+    ranks = {validator: rank(values) for validator, values in keys.items()}
+    mean_rank = torch.stack([ranks[validator] for validator in RANKED]).mean(0)
+    best = min(range(len(names)), key=lambda index: (float(mean_rank[index]), -agreements[index]))
+    picks = {validator: names[int(values.argmin())] for validator, values in ranks.items()}
+    for index, name in enumerate(names):
+        table[name]["mean rank"] = float(mean_rank[index])
+    return Selection(names[best], _explain(names[best], picks, mean_rank[best]), table, picks, _agreement(ranks))
+
+
+def rank(values: Sequence[float]) -> Tensor:
+    """1 for the largest, 2 for the next, and the mean of their places for equals: [C] -> [C]."""
+    place = torch.tensor(values, dtype=torch.float64)
+    larger = (place[None] > place[:, None]).double().sum(1)
+    equal = (place[None] == place[:, None]).double().sum(1)
+    return larger + (equal + 1) / 2
+
+
+def _key(validator: str, value: float) -> float:
+    return value if validator == ENSV else VALIDATORS[validator].key(value)
+
+
+def _explain(chosen: str, picks: Mapping[str, str], mean_rank: Tensor) -> str:
+    own = [validator for validator, pick in picks.items() if pick == chosen]
+    return (
+        f"{chosen} has the best mean rank ({float(mean_rank):.2f}) under {', '.join(RANKED)}; "
+        f"{len(own)} of {len(picks)} validators alone would choose it."
+    )
+
+
+def _agreement(ranks: Mapping[str, Tensor]) -> float:
+    """Mean of Spearman's correlations of all pairs of validators that tell candidates apart at all."""
+    telling = [values for values in ranks.values() if float(values.std(unbiased=False)) > 0]
+    pairs = [float(torch.corrcoef(torch.stack(pair))[0, 1]) for pair in itertools.combinations(telling, 2)]
+    return sum(pairs) / len(pairs) if pairs else 1.0
