@@ -16,12 +16,14 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import Tensor, nn
 
-from calida.adaptation import Adapted, adapt
+from calida.adaptation import AUTO, Adapted, adapt
+from calida.calibration import DEFAULT_CALIBRATION
 from calida.errors import InputError
 from calida.model import Prediction
 from calida.recipes import DEFAULT_RECIPE, Recipe, get_recipe
 from calida.training import print_rounds
-from calida.uncertainty import mutual_information
+from calida.uncertainty import SCORES, mutual_information
+from calida.validation import DEFAULT_RULE
 
 _UNCERTAINTIES = ("confidence", "entropy", "aleatoric", "epistemic")
 _SETTING = "settings__"
@@ -32,7 +34,8 @@ class CalibratedAdapter(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """A scikit-learn classifier that adapts to unlabelled target samples while it is fitted.
 
     `settings` overrides values of the recipe; a search may also reach one by name, as `settings__rounds`. Samples are
-    vectors [N, D] and labels of any kind; images go to `calida.adapt`.
+    vectors [N, D] and labels of any kind; images go to `calida.adapt`. Probabilities are calibrated, and `trust_` has
+    the estimated accuracy on target, the temperature, and which round was kept and why.
     """
 
     # scikit-learn's metadata routing, and with it skada's pipelines, hand over what is asked for here.
@@ -47,6 +50,9 @@ class CalibratedAdapter(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         settings: Mapping[str, Any] | None = None,
         backbone: str | nn.Module = "auto",
         validation: float = 0.1,
+        choice: str = DEFAULT_RULE,
+        calibration: str = DEFAULT_CALIBRATION,
+        guard: bool = True,
         random_state: int | np.random.RandomState | None = 0,
         device: torch.device | str | None = None,
         verbose: int = 0,
@@ -55,6 +61,9 @@ class CalibratedAdapter(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.settings = settings
         self.backbone = backbone
         self.validation = validation
+        self.choice = choice
+        self.calibration = calibration
+        self.guard = guard
         self.random_state = random_state
         self.device = device
         self.verbose = verbose
@@ -84,17 +93,23 @@ class CalibratedAdapter(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         target = x if X_target is None else self._check_target(X_target)
         self.classes_, labels = np.unique(y, return_inverse=True)
         seed = _as_seed(self.random_state)
+        recipe, settings = self._recipe_and_settings(adapting=X_target is not None)
         self.adapted_ = adapt(
             (x, labels),
             target,
-            self._recipe(adapting=X_target is not None),
+            recipe,
             backbone=self.backbone,
             validation=self.validation,
+            choice=self.choice,
+            calibration=self.calibration,
+            guard=self.guard,
             seed=seed,
             device=self.device,
             observe=print_rounds if self.verbose else None,
+            **settings,
         )
         self.history_ = self.adapted_.history
+        self.trust_ = self.adapted_.trust
         self.target_information_ = float(mutual_information(_normalised(_predict(self.adapted_, target))))
         return self
 
@@ -118,6 +133,13 @@ class CalibratedAdapter(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         prediction = self._predict(X)
         return {name: getattr(prediction, name).double().numpy() for name in _UNCERTAINTIES}
 
+    def accepted(
+        self, X: Any, coverage: float | None = None, max_risk: float | None = None, order_by: str = SCORES[0]
+    ) -> NDArray[np.bool_]:
+        """Which samples to answer for and which to leave: the most certain share, or as many as the risk allows."""
+        mask: NDArray[np.bool_] = self._predict(X).accepted(coverage, max_risk, order_by).numpy()
+        return mask
+
     def _predict(self, X: Any) -> Prediction:
         check_is_fitted(self)
         return _predict(self.adapted_, validate_data(self, X, reset=False, dtype=np.float32))
@@ -130,14 +152,16 @@ class CalibratedAdapter(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         validate_data(self, X_target, reset=False, skip_check_array=True)
         return target
 
-    def _recipe(self, adapting: bool) -> Recipe:
-        """The recipe with its settings; without a target, its training on source alone."""
+    def _recipe_and_settings(self, adapting: bool) -> tuple[str | Recipe, Mapping[str, Any]]:
+        """The recipe and its settings; without a target, its training on source alone."""
         settings = {} if self.settings is None else self.settings
         if not isinstance(settings, Mapping):
             raise InputError(f"settings is a mapping from names to values, not {settings!r}")
-        recipe = self.recipe if isinstance(self.recipe, Recipe) else get_recipe(self.recipe)
-        recipe = recipe.with_settings(**settings)
-        return recipe if adapting else recipe.with_settings(rounds=0, gvr_weight=0.0)
+        if adapting:
+            return self.recipe, settings
+        named = DEFAULT_RECIPE if self.recipe == AUTO else self.recipe
+        recipe = named if isinstance(named, Recipe) else get_recipe(named)
+        return recipe.with_settings(**settings), {"rounds": 0, "gvr_weight": 0.0}
 
 
 def label_free_score(estimator: Any, X: Any = None, y: Any = None) -> float:

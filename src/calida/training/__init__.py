@@ -5,7 +5,7 @@ from calida.training.loop import train
 from calida.training.phase import SOURCE_PHASE, Domains, Lesson, Phase, Teaching, build_steps
 from calida.training.records import class_shares, describe_labelled, describe_target, print_rounds, round_line
 from calida.training.rounds import Judgement, Record, Run, run_rounds
-from calida.training.store import Bundle, bundle_files, has_bundle, read_bundle, write_bundle
+from calida.training.store import Bundle, bundle_files, has_bundle, read_bundle, without_prefix, write_bundle
 
 __all__ = [
     "SOURCE_PHASE",
@@ -30,5 +30,6 @@ __all__ = [
     "round_line",
     "run_rounds",
     "train",
+    "without_prefix",
     "write_bundle",
 ]

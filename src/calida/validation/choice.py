@@ -60,12 +60,13 @@ def explain_choice(history: Sequence[Record], rule: str, guard: bool) -> tuple[s
     start, kept = looked[0], [record for record in looked if record["kept"]][-1]
     if len(looked) == 1:
         return SOURCE_ONLY, "The recipe trains on source alone."
-    by = "it was the last" if rule == LAST else f"it has the best {_DECIDING if rule == DEFAULT_RULE else rule}"
+    name = _DECIDING if rule == DEFAULT_RULE else rule
+    by = "it was the last" if rule == LAST else f"it has the best {name}"
     if kept is start:
+        also = "" if rule == LAST else f" and a better {name} than the source-only classifier"
         return SOURCE_ONLY, (
             "Nothing that can be seen without target labels says that adaptation helped: no round won "
-            f"{len(VOTERS) // 2 + 1} of {len(VOTERS)} votes ({', '.join(VOTERS)}) and a better "
-            f"{_DECIDING if rule == DEFAULT_RULE else rule} than the source-only classifier."
+            f"{len(VOTERS) // 2 + 1} of {len(VOTERS)} votes ({', '.join(VOTERS)}){also}."
         )
     place = f"round {kept['round'] + 1} of {kept['rounds']}"
     if not guard:

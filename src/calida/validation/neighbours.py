@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 import torch
 from torch import Tensor
 from torch.nn.functional import normalize
@@ -35,9 +37,13 @@ def neighbourhood_density(points: Tensor, temperature: float = 0.05, block: int 
 def cluster_information(features: Tensor, labels: Tensor, num_classes: int, seeds: Seeds) -> float:
     """Adjusted mutual information of predicted labels and k-means clusters of features (ClassAMI; Musgrave, 2022)."""
     from sklearn.cluster import KMeans  # imported late: it takes as long as torch
+    from sklearn.exceptions import ConvergenceWarning
     from sklearn.metrics import adjusted_mutual_info_score
 
     count = min(num_classes, len(features))
     points = normalize(features.double(), dim=-1).cpu().numpy()
-    clusters = KMeans(count, n_init=1, random_state=seeds.integer("clusters") % 2**32).fit_predict(points)
+    model = KMeans(count, n_init=1, random_state=seeds.integer("clusters") % 2**32)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)  # a collapsed network has fewer points than clusters
+        clusters = model.fit_predict(points)
     return float(adjusted_mutual_info_score(labels.cpu().numpy(), clusters))

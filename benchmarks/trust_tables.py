@@ -1,0 +1,273 @@
+"""The tables of docs/trust.md, from the lines that benchmarks/trust.py wrote.
+
+    python benchmarks/trust_tables.py [--runs results/trust.jsonl] [--work runs/trust] [--page docs/trust.md]
+
+Everything is decided by the functions that a run uses; target labels are read as oracle figures alone. With --work, the
+kept predictions of all runs of a task and seed are compared by `choose_candidate`, and what it says goes to
+results/trust-choices.json, from which the tables can be made again without the runs.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from scipy.stats import spearmanr
+from trust import SETTINGS, TASKS, TUNED_ON
+
+from calida.adaptation import AUTO_RECIPES
+from calida.calibration import CALIBRATIONS, DEFAULT_CALIBRATION, ESTIMATES
+from calida.validation import DEFAULT_RULE, ENSV, VALIDATORS, Candidate, choose_candidate, collapse, prefers
+
+Run = dict[str, Any]
+MARKS = ("<!-- tables -->", "<!-- end of tables -->")
+UNCHANGED = [name for name, setting in SETTINGS.items() if setting.change == "none"]
+
+
+def kept_round(run: Run, rule: str, guard: bool) -> int:
+    """The candidate that a run with this rule returns: 0 is the source-only classifier."""
+    history: list[dict[str, Any]] = []
+    for index, candidate in enumerate(run["candidates"]):
+        record = {**candidate, "kept": index == 0 or prefers(rule, candidate, history, guard)}
+        stopped = index > 0 and guard and collapse(record, history) is not None
+        history.append(record)
+        if stopped:
+            break
+    return [index for index, record in enumerate(history) if record["kept"]][-1]
+
+
+def accuracies(run: Run) -> np.ndarray:
+    return 100 * np.array([candidate["oracle_accuracy"] for candidate in run["candidates"]])
+
+
+def table(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
+    lines = [header, ["---"] * len(header), *rows]
+    return "\n".join(
+        "| " + " | ".join(f"{cell:.2f}" if isinstance(cell, float) else str(cell) for cell in line) + " |"
+        for line in lines
+    )
+
+
+def rounds_table(runs: list[Run]) -> str:
+    """Regret of choosing among a run's rounds, the source-only classifier among them, and rank correlation."""
+    rules: dict[str, Callable[[Run], int]] = {
+        "**default rule, guard on**": lambda run: kept_round(run, DEFAULT_RULE, True),
+        "default rule, guard off": lambda run: kept_round(run, DEFAULT_RULE, False),
+        "last round": lambda run: len(run["candidates"]) - 1,
+        "source only": lambda run: 0,
+    }
+    for name in VALIDATORS:
+        rules[name] = lambda run, name=name: int(np.argmax(keys(run, name)))  # type: ignore[misc]
+    rows = []
+    for name, choose in rules.items():
+        regrets = {group: [] for group in ("tuned", "held", "all")}  # type: dict[str, list[float]]
+        for run in runs:
+            regret = float(accuracies(run).max() - accuracies(run)[choose(run)])
+            regrets["all"].append(regret)
+            regrets["tuned" if run["task"] in TUNED_ON else "held"].append(regret)
+        ranks = [spearmanr(keys(run, name), accuracies(run))[0] for run in runs] if name in VALIDATORS else []
+        cells = [f"{np.mean(values):.2f} / {np.max(values):.1f}" if values else "" for values in regrets.values()]
+        rows.append([name, *cells, f"{np.nanmean(ranks):.2f}" if ranks else ""])
+    return table(["rule", "two tuning tasks", "two other tasks", "all: mean / worst regret", "rank correlation"], rows)
+
+
+def keys(run: Run, name: str) -> list[float]:
+    return [VALIDATORS[name].key(candidate["validators"][name]) for candidate in run["candidates"]]
+
+
+def choose_runs(runs: list[Run], work: Path) -> list[dict[str, Any]]:
+    """For every task and seed: which of the runs on the unchanged target each validator, and calida, would choose."""
+    groups = defaultdict(list)
+    for run in runs:
+        if run["setting"] in UNCHANGED:
+            groups[run["task"], run["seed"]].append(run)
+    return [
+        {"task": task, "seed": seed, **_choose(members, work), "auto": _choose(some, work)}
+        for (task, seed), members in groups.items()
+        if len(some := [run for run in members if run["setting"] in AUTO_RECIPES]) == len(AUTO_RECIPES)
+    ]
+
+
+def _choose(members: list[Run], work: Path) -> dict[str, Any]:
+    kept = {run["setting"]: kept_round(run, DEFAULT_RULE, True) for run in members}
+    candidates = {}
+    for run in members:
+        name, index = run["setting"], kept[run["setting"]]
+        with np.load(work / f"{run['task']}.{name}.{run['seed']}" / "target.npz") as arrays:
+            log_probs = torch.from_numpy(arrays[f"arr_{index}"])
+        candidates[name] = Candidate(run["candidates"][index]["validators"], log_probs)
+    selection = choose_candidate(candidates)
+    oracle = {run["setting"]: float(accuracies(run)[kept[run["setting"]]]) for run in members}
+    return {"chosen": selection.chosen, "picks": selection.picks, "table": selection.table, "oracle_accuracy": oracle}
+
+
+def selection_table(choices: list[dict[str, Any]]) -> str:
+    rows = []
+    for name in ("**calida select**", *VALIDATORS, ENSV):
+        regrets, ranks = [], []
+        for choice in choices:
+            oracle = choice["oracle_accuracy"]
+            pick = choice["chosen"] if name not in choice["picks"] else choice["picks"][name]
+            regrets.append(max(oracle.values()) - oracle[pick])
+            column = "mean rank" if name not in choice["picks"] else name
+            values = [_key(column, choice["table"][run][column]) for run in oracle]
+            ranks.append(spearmanr(values, list(oracle.values()))[0])
+        tuned = [regret for regret, choice in zip(regrets, choices, strict=True) if choice["task"] in TUNED_ON]
+        held = [regret for regret, choice in zip(regrets, choices, strict=True) if choice["task"] not in TUNED_ON]
+        cells = [f"{np.mean(values):.2f} / {np.max(values):.1f}" if values else "" for values in (tuned, held, regrets)]
+        rows.append([name, *cells, f"{np.nanmean(ranks):.2f}"])
+    auto = [choice["auto"] for choice in choices]
+    regrets = [max(one["oracle_accuracy"].values()) - one["oracle_accuracy"][one["chosen"]] for one in auto]
+    rows.append(
+        [f"`--recipe auto` ({', '.join(AUTO_RECIPES)})", "", "", f"{np.mean(regrets):.2f} / {np.max(regrets):.1f}", ""]
+    )
+    return table(["rule", "two tuning tasks", "two other tasks", "all: mean / worst regret", "rank correlation"], rows)
+
+
+def _key(column: str, value: float) -> float:
+    if column == "mean rank":
+        return -value
+    return value if column == ENSV else VALIDATORS[column].key(value)
+
+
+def returned(run: Run) -> dict[str, Any]:
+    return run["candidates"][kept_round(run, DEFAULT_RULE, True)]  # type: ignore[no-any-return]
+
+
+def calibration_table(runs: list[Run]) -> str:
+    """Target ECE of the returned classifiers, by task."""
+    names = [*CALIBRATIONS, "oracle"]
+    rows = []
+    for task in (*TASKS, "all"):
+        mine = [returned(run)["oracle_ece"] for run in runs if task in (run["task"], "all")]
+        if mine:
+            rows.append([_task(task), *(f"{100 * np.mean([ece[name] for ece in mine]):.1f}" for name in names)])
+    header = [f"**{name}** (default)" if name == DEFAULT_CALIBRATION else name for name in names]
+    return table(["task", *header[:-1], "oracle temperature"], rows)
+
+
+def estimate_table(runs: list[Run]) -> str:
+    """Mean distance, in points, of estimated and true accuracy of the returned classifiers."""
+    rows = []
+    for task in (*TASKS, "all"):
+        mine = [returned(run) for run in runs if task in (run["task"], "all")]
+        if not mine:
+            continue
+        distances = {
+            name: [100 * abs(one["estimate"][name] - one["oracle_accuracy"]) for one in mine] for name in ESTIMATES
+        }
+        default = [100 * abs(one["estimate"]["default"]["value"] - one["oracle_accuracy"]) for one in mine]
+        inside = [
+            one["estimate"]["default"]["low"] <= one["oracle_accuracy"] <= one["estimate"]["default"]["high"]
+            for one in mine
+        ]
+        rows.append(
+            [
+                _task(task),
+                *(float(np.mean(values)) for values in distances.values()),
+                float(np.mean(default)),
+                f"{np.mean(inside):.0%}",
+            ]
+        )
+    return table(["task", *ESTIMATES, "**default**", "true value inside the interval"], rows)
+
+
+def guard_table(runs: list[Run]) -> str:
+    """By setting: mean oracle accuracy of source only, last round and returned, and the worst change."""
+    rows = []
+    for name in SETTINGS:
+        mine = [run for run in runs if run["setting"] == name]
+        if not mine:
+            continue
+        first, last = ([accuracies(run)[index] for run in mine] for index in (0, -1))
+        back = [100 * returned(run)["oracle_accuracy"] for run in mine]
+        fell = sum(kept_round(run, DEFAULT_RULE, True) == 0 for run in mine)
+        losses = [float(min(two - one for one, two in zip(first, values, strict=True))) for values in (last, back)]
+        means = [float(np.mean(values)) for values in (first, last, back)]
+        rows.append(
+            [
+                name,
+                *(f"{value:.1f}" for value in means),
+                f"{losses[0]:+.1f}",
+                f"{losses[1]:+.1f}",
+                f"{fell} of {len(mine)}",
+            ]
+        )
+    header = ["setting", "source only", "last round", "returned", "worst change, last round", "worst change, returned"]
+    return table([*header, "source only returned"], rows)
+
+
+def aurc_table(runs: list[Run]) -> str:
+    """Area under the risk-coverage curve, in thousandths, of the returned classifiers."""
+    rows = []
+    for kind, members in {
+        "point networks": [run for run in runs if run["setting"] != "brer-inf"],
+        "Bayesian networks (brer-inf)": [run for run in runs if run["setting"] == "brer-inf"],
+    }.items():
+        for task in (*TASKS, "all"):
+            mine = [returned(run)["oracle_aurc"] for run in members if task in (run["task"], "all")]
+            if mine:
+                rows.append(
+                    [kind, _task(task), *(f"{1000 * np.mean([one[score] for one in mine]):.1f}" for score in mine[0])]
+                )
+    return table(
+        [
+            "networks",
+            "task",
+            "confidence (softmax maximum)",
+            "entropy",
+            "mutual information",
+            "entropy + mutual information",
+        ],
+        rows,
+    )
+
+
+def _task(name: str) -> str:
+    return f"{name} (tuned on)" if name in TUNED_ON else name
+
+
+def render(runs: list[Run], choices: list[dict[str, Any]]) -> str:
+    hours = sum(run["train_seconds"] for run in runs) / 3600
+    parts = {
+        "Choosing a round": rounds_table(runs),
+        "Choosing among runs": selection_table(choices),
+        "Calibration: target ECE in %": calibration_table(runs),
+        "Estimated accuracy: mean distance from the true one, in points": estimate_table(runs),
+        "The guard: oracle accuracy in %": guard_table(runs),
+        "Abstention: AURC, in thousandths": aurc_table(runs),
+    }
+    seeds = ", ".join(str(seed) for seed in sorted({run["seed"] for run in runs}))
+    first = (
+        f"{len(runs)} runs, seeds {seeds}, {hours:.1f} hours of one thread in all; {runs[0]['machine']}, "
+        f"torch {runs[0]['torch']}."
+    )
+    return "\n\n".join([first, *(f"### {title}\n\n{text}" for title, text in parts.items())])
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--runs", type=Path, default=Path("results/trust.jsonl"))
+    parser.add_argument("--choices", type=Path, default=Path("results/trust-choices.json"))
+    parser.add_argument("--work", type=Path)
+    parser.add_argument("--page", type=Path)
+    options = parser.parse_args()
+    runs = [json.loads(line) for line in options.runs.read_text().splitlines()]
+    if options.work:
+        options.choices.write_text(json.dumps(choose_runs(runs, options.work), indent=1) + "\n")
+    text = render(runs, json.loads(options.choices.read_text()))
+    if options.page:
+        before, _, rest = options.page.read_text().partition(MARKS[0])
+        options.page.write_text(f"{before}{MARKS[0]}\n{text}\n{MARKS[1]}{rest.partition(MARKS[1])[2]}")
+    else:
+        print(text)
+
+
+if __name__ == "__main__":
+    main()
