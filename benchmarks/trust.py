@@ -1,8 +1,8 @@
 """How far calida can be trusted without target labels: choice, calibration, estimate, guard, abstention.
 
-    python benchmarks/trust.py train [--seeds 0 1 2] [--part 0/2] [--work FOLDER]
+    python benchmarks/trust.py train [--seeds 0 1 2] [--tasks NAME...] [--part 0/2] [--work FOLDER]
     python benchmarks/trust.py judge [--work FOLDER] [--out results/trust.jsonl]
-    python benchmarks/trust_tables.py results/trust.jsonl
+    python benchmarks/trust_tables.py --work FOLDER --page docs/trust.md
 
 `train` runs every task, setting and seed with one thread and keeps the weights of every round under FOLDER (finished
 runs are not repeated; start it once with --part 0/2 and once with --part 1/2 to use two cores). `judge` looks at each
@@ -29,7 +29,7 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from calida import CalidaError, adapt, get_recipe
-from calida.calibration import CALIBRATIONS, ESTIMATES, Grounds, estimate_accuracy, fit_temperature, temper
+from calida.calibration import CALIBRATIONS, ESTIMATES, Grounds, fit_temperature, temper
 from calida.data import Labelled, Scale, split_validation
 from calida.model import Classifier, Network, build_classifier
 from calida.runs import RunConfig, open_data
@@ -182,8 +182,7 @@ def describe(outlook: Outlook, viewpoint: Viewpoint, model: Classifier, truth: T
         "source": describe_labelled(outlook.validation, outlook.labels),
         "target": describe_target(outlook.target),
         "temperature": temperatures,
-        "estimate": {name: estimate(grounds) for name, estimate in ESTIMATES.items()}
-        | {"default": estimate_accuracy(grounds).to_json()},
+        "estimate": {name: estimate(grounds) for name, estimate in ESTIMATES.items()},
         "oracle_accuracy": 1 - float(wrong.mean()),
         "oracle_ece": {key: float(calibration_error(temper(target, t), truth)) for key, t in temperatures.items()},
         "oracle_aurc": {key: float(aurc(score.double(), wrong)) for key, score in outlook.target.scores().items()},
@@ -196,11 +195,12 @@ def main() -> None:
     parser.add_argument("--work", type=Path, default=Path("runs/trust"))
     parser.add_argument("--out", type=Path, default=Path("results/trust.jsonl"))
     parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
+    parser.add_argument("--tasks", nargs="+", choices=TASKS, default=list(TASKS))
     parser.add_argument("--part", default="0/1", help="which share of the runs, as 0/2 and 1/2")
     options = parser.parse_args()
     torch.set_num_threads(1)
     part, parts = map(int, options.part.split("/"))
-    jobs = [(task, name, seed) for seed in options.seeds for task in TASKS for name in SETTINGS][part::parts]
+    jobs = [(task, name, seed) for seed in options.seeds for task in options.tasks for name in SETTINGS][part::parts]
     known = options.out.read_text().splitlines() if options.stage == "judge" and options.out.exists() else []
     judged = {tuple(json.loads(line)[key] for key in ("task", "setting", "seed")) for line in known}
     for task, name, seed in jobs:

@@ -22,8 +22,8 @@ from scipy.stats import spearmanr
 from trust import SETTINGS, TASKS, TUNED_ON
 
 from calida.adaptation import AUTO_RECIPES
-from calida.calibration import CALIBRATIONS, DEFAULT_CALIBRATION, ESTIMATES
-from calida.validation import DEFAULT_RULE, ENSV, VALIDATORS, Candidate, choose_candidate, collapse, prefers
+from calida.calibration import CALIBRATIONS, DEFAULT_CALIBRATION, DEFAULT_ESTIMATE, ESTIMATES, with_interval
+from calida.validation import DECIDING, DEFAULT_RULE, ENSV, VALIDATORS, Candidate, choose_candidate, collapse, prefers
 
 Run = dict[str, Any]
 MARKS = ("<!-- tables -->", "<!-- end of tables -->")
@@ -34,9 +34,9 @@ def kept_round(run: Run, rule: str, guard: bool) -> int:
     """The candidate that a run with this rule returns: 0 is the source-only classifier."""
     history: list[dict[str, Any]] = []
     for index, candidate in enumerate(run["candidates"]):
-        record = {**candidate, "kept": index == 0 or prefers(rule, candidate, history, guard)}
-        stopped = index > 0 and guard and collapse(record, history) is not None
-        history.append(record)
+        stopped = index > 0 and guard and collapse(candidate, history) is not None
+        kept = index == 0 or (not stopped and prefers(rule, candidate, history, guard))
+        history.append({**candidate, "kept": kept})
         if stopped:
             break
     return [index for index, record in enumerate(history) if record["kept"]][-1]
@@ -115,7 +115,7 @@ def selection_table(choices: list[dict[str, Any]]) -> str:
             oracle = choice["oracle_accuracy"]
             pick = choice["chosen"] if name not in choice["picks"] else choice["picks"][name]
             regrets.append(max(oracle.values()) - oracle[pick])
-            column = "mean rank" if name not in choice["picks"] else name
+            column = name if name in choice["picks"] else DECIDING
             values = [_key(column, choice["table"][run][column]) for run in oracle]
             ranks.append(spearmanr(values, list(oracle.values()))[0])
         tuned = [regret for regret, choice in zip(regrets, choices, strict=True) if choice["task"] in TUNED_ON]
@@ -131,8 +131,6 @@ def selection_table(choices: list[dict[str, Any]]) -> str:
 
 
 def _key(column: str, value: float) -> float:
-    if column == "mean rank":
-        return -value
     return value if column == ENSV else VALIDATORS[column].key(value)
 
 
@@ -156,26 +154,19 @@ def estimate_table(runs: list[Run]) -> str:
     """Mean distance, in points, of estimated and true accuracy of the returned classifiers."""
     rows = []
     for task in (*TASKS, "all"):
-        mine = [returned(run) for run in runs if task in (run["task"], "all")]
+        mine = [(returned(run), run["target_samples"]) for run in runs if task in (run["task"], "all")]
         if not mine:
             continue
-        distances = {
-            name: [100 * abs(one["estimate"][name] - one["oracle_accuracy"]) for one in mine] for name in ESTIMATES
-        }
-        default = [100 * abs(one["estimate"]["default"]["value"] - one["oracle_accuracy"]) for one in mine]
-        inside = [
-            one["estimate"]["default"]["low"] <= one["oracle_accuracy"] <= one["estimate"]["default"]["high"]
-            for one in mine
+        distances = [
+            float(np.mean([100 * abs(one["estimate"][name] - one["oracle_accuracy"]) for one, _ in mine]))
+            for name in ESTIMATES
         ]
-        rows.append(
-            [
-                _task(task),
-                *(float(np.mean(values)) for values in distances.values()),
-                float(np.mean(default)),
-                f"{np.mean(inside):.0%}",
-            ]
-        )
-    return table(["task", *ESTIMATES, "**default**", "true value inside the interval"], rows)
+        intervals = [(with_interval(one["estimate"], count), one["oracle_accuracy"]) for one, count in mine]
+        inside = np.mean([estimate.low <= truth <= estimate.high for estimate, truth in intervals])
+        width = 100 * np.mean([estimate.high - estimate.low for estimate, _ in intervals])
+        rows.append([_task(task), *distances, f"{inside:.0%}", f"{width:.0f}"])
+    names = [f"**{name}** (default)" if name == DEFAULT_ESTIMATE else name for name in ESTIMATES]
+    return table(["task", *names, "true value inside the interval", "width of the interval"], rows)
 
 
 def guard_table(runs: list[Run]) -> str:

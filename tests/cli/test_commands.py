@@ -1,8 +1,5 @@
 """The commands as a user types them, on files; where signals matter, in a process of their own."""
 
-import contextlib
-import csv
-import io
 import json
 import math
 import os
@@ -10,16 +7,15 @@ import signal
 import subprocess
 import sys
 import time
-from pathlib import Path
 from unittest import mock
 
 import numpy as np
 import pytest
 import torch
+from commands import QUICK, calida_command, read_csv, succeed
 from pictures import arrays, class_folders
 
 import calida
-from calida.cli import main
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -27,50 +23,6 @@ else:
     import tomli as tomllib
 
 ENVIRONMENT = {**os.environ, "OMP_NUM_THREADS": "1"}
-QUICK = ["--set", "pretrain_epochs=4", "--set", "rounds=2", "--set", "batch_size=16", "--backbone", "lenet"]
-
-
-def calida_command(*words, cwd=None):
-    """The command in this process: what it prints, and the code that it exits with."""
-    out, err, code = io.StringIO(), io.StringIO(), 0
-    before = Path.cwd()
-    os.chdir(cwd or before)
-    with (
-        contextlib.redirect_stdout(out),
-        contextlib.redirect_stderr(err),
-        mock.patch.object(sys, "argv", ["calida", *map(str, words)]),
-        mock.patch.dict(os.environ, {"COLUMNS": "200"}),
-    ):
-        try:
-            main()
-        except SystemExit as end:
-            code = end.code or 0
-        finally:
-            os.chdir(before)
-    return subprocess.CompletedProcess(words, code, out.getvalue(), err.getvalue())
-
-
-def succeed(*words, cwd=None):
-    done = calida_command(*words, cwd=cwd)
-    assert done.returncode == 0, done.stderr
-    return done
-
-
-@pytest.fixture(scope="module")
-def place(tmp_path_factory):
-    """A labelled and an unlabelled folder, and a finished run with oracle labels."""
-    folder = tmp_path_factory.mktemp("user")
-    class_folders(folder / "photos", 60, 0)
-    class_folders(folder / "camera", 48, 1, low=40, high=200)
-    options = ["--source", "photos", "--target", "camera", "--target-labels", "inside", "--out", "run", "--json"]
-    done = succeed("adapt", *options, *QUICK, cwd=folder)
-    (folder / "stdout.json").write_text(done.stdout)
-    return folder
-
-
-def read_csv(path):
-    with Path(path).open(newline="") as file:
-        return list(csv.DictReader(file))
 
 
 def test_a_run_folder_holds_everything(place):

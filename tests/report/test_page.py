@@ -5,96 +5,19 @@ import math
 
 import numpy as np
 import pytest
+from findings import HOSTILE, make
 
 from calida.report import Evidence, Finding, compute_metrics, judge, render
 from calida.report.evidence import View, flatten
 from calida.report.svg import nice_ticks, tag
 from calida.seeds import Seeds
 
-HOSTILE = '<img src=x onerror="document.title=1">'
-CLASSES = ["plain", HOSTILE, "c&d"]
-
-
-def view(rng, labels, target_labels, sharpness):
-    def log_probs(truth):
-        logits = rng.normal(size=(len(truth), 3)) + sharpness * np.eye(3)[truth]
-        return (logits - np.log(np.exp(logits).sum(1, keepdims=True))).astype(np.float32)
-
-    validation, target = log_probs(labels), log_probs(target_labels)
-    entropy = -(np.exp(target) * target).sum(1)
-    places = rng.normal(size=(20 + 30, 2)).astype(np.float32)
-    return View(validation, target, np.stack([entropy, 0.8 * entropy, 0.2 * entropy], 1).astype(np.float32), places)
-
-
-def make(truth_known=True, images=True, adapted=True, sharpness=(1.0, 4.0)):
-    """A finding that no run has made, with all that a report can show."""
-    rng = np.random.default_rng(0)
-    labels, target_labels = np.arange(60) % 3, np.arange(90) % 3
-    before, after = (view(rng, labels, target_labels, strength) for strength in sharpness)
-    shown = np.concatenate([np.flatnonzero(after.target.argmax(1) == label)[:12] for label in range(3)])
-    pictures = rng.integers(0, 256, (len(shown), 3, 8, 8)).astype(np.uint8) if images else np.zeros(0, np.uint8)
-    truth = target_labels if truth_known else np.zeros(0, np.int64)
-    evidence = Evidence(before, after, labels, np.arange(20), np.arange(30), shown, pictures, truth)
-    phases = [("pretrain", 0), ("pretrain", 1), *([("adapt", 0), ("adapt", 1)] if adapted else [])]
-    rounds = [
-        {
-            "phase": phase,
-            "round": index,
-            "rounds": 2,
-            "source": {"entropy": 0.3, "accuracy": 0.9 + 0.01 * index},
-            "target": {"entropy": 0.5 - 0.1 * index, "class_shares": [0.3, 0.3, 0.4]},
-            "selected": {"share": 0.3 + 0.1 * index},
-            "multipliers": {"target_entropy": {"value": 0.2 + index}},
-            "gradient_variance": {"source": 1e-3, "target": 2e-3},
-            **({"oracle": {"accuracy": 0.8}} if truth_known else {}),
-        }
-        for phase, index in phases
-    ]
-    metrics = {
-        **compute_metrics(evidence),
-        "classes": CLASSES,
-        "data": {
-            "source": {"origin": HOSTILE, "notes": ["60 images"]},
-            "target": {"origin": "target", "notes": [f"skipped {HOSTILE}"]},
-        },
-        "recipe": "calida",
-        "seed": 0,
-        "training_seconds": 1.5,
-        "command": f"calida adapt --source '{HOSTILE}'",
-        "machine": "here",
-        "versions": {"calida": "0"},
-    }
-    names = [f"{HOSTILE}/{row}.png" for row in range(90)]
-    return Finding(metrics, rounds, evidence, "path", names)
-
-
-@pytest.fixture
-def open_page(browser, tmp_path):
-    """Open a finding in the browser; its console must stay silent and nothing may be fetched."""
-    pages = []
-
-    def open_(finding, **context):
-        (tmp_path / "report.html").write_text(render(finding), encoding="utf-8")
-        page = browser.new_context(**context).new_page()
-        page.noise = []
-        page.on("console", lambda message: page.noise.append(message.text))
-        page.on("pageerror", lambda error: page.noise.append(str(error)))
-        page.on("request", lambda request: page.noise.append(request.url) if "http" in request.url[:5] else None)
-        page.goto((tmp_path / "report.html").as_uri())
-        pages.append(page)
-        return page
-
-    yield open_
-    for page in pages:
-        assert page.noise == []
-        page.context.close()
-
-
 KINDS = [
     {"truth_known": True},
     {"truth_known": False},
     {"images": False},
     {"adapted": False, "truth_known": False},
+    {"fell_back": True},
 ]
 
 
@@ -102,8 +25,9 @@ KINDS = [
 def test_every_figure_has_content(open_page, kind):
     finding = make(**kind)
     page = open_page(finding)
-    expected = {"map": 1, "reliability": 1, "entropy": 1, "classes": 1, "rounds": 1}
-    expected |= {"confusion": 1} if finding.truth is not None else {}
+    expected = ["map", "reliability", "risk", "entropy", "classes", "rounds"]
+    expected += ["confusion"] if finding.truth is not None else []
+    expected += ["validators"] if finding.adapted else []
     assert page.locator("section.card:has(svg)").count() == len(expected)
     for key in expected:
         for svg in page.locator(f"#{key} svg").all():
@@ -114,7 +38,8 @@ def test_every_figure_has_content(open_page, kind):
             assert marks >= 3, key
             assert svg.get_attribute("role") == "img"
             assert len(svg.get_attribute("aria-label")) > 10
-    sides = 2 if finding.adapted else 1
+        assert page.locator(f"#{key} tbody tr").count() >= 1
+    sides = 2 if finding.changed else 1
     assert page.locator("#map svg").count() == sides
     assert page.locator("#map circle").count() == 50 * sides
     cells = page.locator("#map tbody td").all_text_contents()
@@ -129,10 +54,12 @@ def test_reliability_bars_show_the_accuracy_of_their_bin(open_page):
     finding = make()
     page = open_page(finding)
     log_probs, labels = finding.evidence.after.validation, finding.evidence.validation_labels
+    # Target before, after uncalibrated and after; source validation before and after.
+    assert page.locator("#reliability figure").count() == 5
     confidence, right = np.exp(log_probs.max(1)), log_probs.argmax(1) == labels
     tips = (
         page.locator("#reliability figure")
-        .nth(2)
+        .nth(4)
         .locator("rect")
         .evaluate_all("marks => marks.map(mark => mark.dataset.tip)")
     )
@@ -197,7 +124,7 @@ def test_screen_readers_find_names_for_everything(open_page):
 
 
 def test_the_verdict_follows_the_figures():
-    better = judge(make(sharpness=(1.0, 7.0)))
+    better = judge(make(sharpness=(1.0, 7.0), temperature=1.0))
     assert better.level == "good", better
     assert "raised target accuracy" in better.headline
     worse = judge(make(sharpness=(4.0, 0.5)))
@@ -212,8 +139,8 @@ def test_the_verdict_follows_the_figures():
     collapsed.metrics["adapted"]["target"]["class_shares"] = [1.0, 0.0, 0.0]
     verdict = judge(collapsed)
     assert verdict.level == "bad"
-    assert "plain takes 100.0%" in verdict.sentences[0]
-    assert HOSTILE in verdict.sentences[1]
+    assert "plain takes 100.0%" in verdict.warnings[0]
+    assert HOSTILE in verdict.warnings[1]
 
 
 def test_the_verdict_does_not_praise_false_certainty_nor_scold_a_rare_class():
@@ -224,7 +151,7 @@ def test_the_verdict_does_not_praise_false_certainty_nor_scold_a_rare_class():
     rare.evidence.validation_labels[:] = 0
     rare.evidence.validation_labels[:4] = [1, 1, 2, 2]
     rare.metrics["adapted"]["target"]["class_shares"] = [0.94, 0.03, 0.03]
-    assert "collapsed" not in " ".join(judge(rare).sentences)
+    assert "collapsed" not in " ".join(judge(rare).warnings)
 
 
 def test_a_weak_or_too_sure_classifier_is_not_passed_over():
@@ -232,8 +159,8 @@ def test_a_weak_or_too_sure_classifier_is_not_passed_over():
     weak.metrics["source_only"]["source"]["accuracy"] = 0.45
     verdict = judge(weak)
     assert verdict.level == "care"
-    assert "right on only 45.0% of held-out source" in verdict.sentences[0]
-    assert "mean confidence on target" in verdict.sentences[1]
+    assert "right on only 45.0% of held-out source" in verdict.warnings[0]
+    assert "mean confidence on target" in verdict.warnings[1]
 
 
 def test_many_classes_keep_the_page_small():
@@ -242,7 +169,7 @@ def test_many_classes_keep_the_page_small():
     logits = [rng.normal(size=(n, 300)).astype(np.float32) for n in (600, 900)]
     validation, target = (x - np.log(np.exp(x).sum(1, keepdims=True)) for x in logits)
     uncertainty = np.ones((900, 3), np.float32)
-    one = View(validation, target, uncertainty, rng.normal(size=(50, 2)).astype(np.float32))
+    one = View(np.array(1.0), validation, target, uncertainty, rng.normal(size=(50, 2)).astype(np.float32))
     nothing = np.zeros(0, np.int64)
     evidence = Evidence(one, one, labels, np.arange(20), np.arange(30), nothing, nothing, target_labels)
     finding = make()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +15,7 @@ from calida.adaptation.automatic import AUTO, AUTO_RECIPES, try_recipes
 from calida.adaptation.checks import Array, check_domains, choose_device, whole
 from calida.adaptation.task import Task
 from calida.calibration import DEFAULT_CALIBRATION, check_calibration
-from calida.data import ImageFiles, Labelled, as_labels, split_validation, take
+from calida.data import ImageFiles, Labelled, Scale, as_labels, split_validation, take
 from calida.errors import InputError
 from calida.objective import Weighted
 from calida.recipes import DEFAULT_RECIPE, Recipe, get_recipe
@@ -30,6 +30,7 @@ def adapt(
     recipe: str | Recipe = DEFAULT_RECIPE,
     *,
     num_classes: int | None = None,
+    class_names: Sequence[str] | None = None,
     backbone: str | nn.Module = "auto",
     head: str = "auto",
     validation: float = 0.1,
@@ -59,6 +60,8 @@ def adapt(
     labels, if known: they only add "oracle" figures to the history and never reach training.
     """
     seed, num_classes = whole(seed, "seed"), None if num_classes is None else whole(num_classes, "num_classes", 2)
+    if class_names is not None and len(class_names) != num_classes:
+        raise InputError(f"class_names has {len(class_names)} names; give num_classes={len(class_names)} with it")
     check_rule(choice)
     check_calibration(calibration)
     if resume and folder is None:
@@ -74,6 +77,7 @@ def adapt(
             raise InputError(f"{name} has {count} sample; training needs at least two")
     task = Task(
         Domains(Labelled(take(x, kept), y[kept]), Labelled(take(x, held), y[held]), target_x, classes),
+        Scale.of(x),
         seed,
         backbone,
         head,
@@ -82,6 +86,7 @@ def adapt(
         calibration,
         guard,
         terms or {},
+        class_names,
         None if oracle_labels is None else as_labels(oracle_labels, len(target_x), classes, "oracle")[0],
     )
     place = None if folder is None else Path(folder)

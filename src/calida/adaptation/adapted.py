@@ -37,7 +37,7 @@ class Trust:
     candidates: Mapping[str, Mapping[str, float]] = field(default_factory=dict)  # recipes, if several were tried
 
     def to_json(self) -> dict[str, Any]:
-        return asdict(self)
+        return {**asdict(self), "warnings": list(self.warnings)}
 
     @staticmethod
     def from_json(values: Mapping[str, Any]) -> Trust:

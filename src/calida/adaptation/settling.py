@@ -18,6 +18,7 @@ def settle(
     choice: str,
     calibration: str,
     warnings: Sequence[str] | None,
+    class_names: Sequence[str] | None,
 ) -> Trust:
     """All that is said of the returned classifier; `warnings` are the guard's on the data, None if it was off."""
     outlook = viewpoint.look(model)
@@ -29,5 +30,5 @@ def settle(
         estimate_accuracy(grounds),
         returned,
         reason,
-        () if warnings is None else (*warnings, *warnings_of(history)),
+        () if warnings is None else (*warnings, *warnings_of(history, class_names)),
     )

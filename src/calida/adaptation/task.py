@@ -30,6 +30,7 @@ class Task:
     """What is to be learnt, from what, and how results are judged."""
 
     domains: Domains
+    scale: Scale  # of the whole source
     seed: int
     backbone: str | nn.Module
     head: str
@@ -38,6 +39,7 @@ class Task:
     calibration: str
     guard: bool
     terms: Mapping[str, Weighted]
+    class_names: Sequence[str] | None  # for sentences
     truth: Tensor | None = field(repr=False)  # for oracle figures, and read by `_measure` alone
 
     @property
@@ -55,6 +57,7 @@ class Task:
         if recipe.gvr_weight:
             parameter_positions(classifier, recipe.gvr_part)  # a part that matches nothing is to be known now
         store = None if folder is None else usable_folder(folder)
+        warnings = self._warnings()
         before: list[Adapted] = []
 
         def consider(record: Record, history: Sequence[Record], model: Classifier) -> Judgement:
@@ -63,8 +66,8 @@ class Task:
                 if store is not None:
                     before[-1].write(store, SOURCE_ONLY)
                 return Judgement()
-            stop = collapse(record, history) if self.guard else None
-            return Judgement(prefers(self.choice, record, history, self.guard), stop)
+            stop = collapse(record, history, self.class_names) if self.guard else None
+            return Judgement(stop is None and prefers(self.choice, record, history, self.guard), stop)
 
         run = Run(
             phases(recipe, self.terms),
@@ -82,13 +85,13 @@ class Task:
         classifier.lay_out(torch.channels_last)
         if not before and store is not None:  # kept before the run was interrupted
             before.append(read_adapted(store, SOURCE_ONLY, classifier.device, self.own_backbone))
-        trust = settle(run.viewpoint, classifier, history, self.choice, self.calibration, self._warnings())
+        trust = settle(run.viewpoint, classifier, history, self.choice, self.calibration, warnings, self.class_names)
         return Adapted(classifier.eval(), network, recipe, self.seed, history, before[-1], trust=trust)
 
     def _network(self, recipe: Recipe) -> Network:
         name = self.backbone if isinstance(self.backbone, str) else CUSTOM
-        shape, scale = tuple(self.domains.source.x.shape[1:]), Scale.of(self.domains.source.x)
-        return Network(shape, self.domains.num_classes, name, recipe.gaussian, self.head, scale)
+        shape = tuple(self.domains.source.x.shape[1:])
+        return Network(shape, self.domains.num_classes, name, recipe.gaussian, self.head, self.scale)
 
     def _measure(self, outlook: Outlook) -> dict[str, Any]:
         """Columns of a round's record. Target labels are read here alone, to return figures called oracle."""
@@ -100,7 +103,7 @@ class Task:
         if not self.guard:
             return None
         source, classes = self.domains.source, self.domains.num_classes
-        return compare_domains(source.x, self.domains.target) + describe_balance(source.y, classes)
+        return compare_domains(source.x, self.domains.target) + describe_balance(source.y, classes, self.class_names)
 
     def _identity(self, recipe: Recipe, network: Network) -> dict[str, Any]:
         """What makes two runs the same run, as JSON has it."""

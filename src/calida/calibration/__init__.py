@@ -1,6 +1,7 @@
 """Probabilities that mean what they say, without target labels: temperatures, and estimates of accuracy."""
 
 from calida.calibration.estimate import (
+    DEFAULT_ESTIMATE,
     ESTIMATES,
     Estimate,
     confidence_difference,
@@ -8,6 +9,7 @@ from calida.calibration.estimate import (
     mean_confidence,
     mixed_confidence,
     thresholded_confidence,
+    with_interval,
 )
 from calida.calibration.fitting import Grounds, pseudocal_temperature, source_temperature, transcal_temperature
 from calida.calibration.methods import (
@@ -22,6 +24,7 @@ from calida.calibration.temperature import fit_temperature, match_confidence, te
 __all__ = [
     "CALIBRATIONS",
     "DEFAULT_CALIBRATION",
+    "DEFAULT_ESTIMATE",
     "ESTIMATES",
     "Calibration",
     "Estimate",
@@ -39,4 +42,5 @@ __all__ = [
     "temper",
     "thresholded_confidence",
     "transcal_temperature",
+    "with_interval",
 ]

@@ -7,7 +7,7 @@ from functools import cached_property
 
 from torch import Tensor
 
-from calida.calibration.temperature import fit_temperature, minimise, temper
+from calida.calibration.temperature import finite, fit_temperature, minimise, temper
 from calida.uncertainty import nll
 from calida.validation import Mixed, Outlook, importance_weights, weighted_risk
 
@@ -38,14 +38,13 @@ def source_temperature(grounds: Grounds) -> float:
 
 
 def transcal_temperature(grounds: Grounds) -> float:
-    """Fitted on source validation weighted to look like the target, with a control variate (Wang et al., 2020).
+    """Fitted on source validation weighted to look like the target (TransCal, after Wang et al., 2020).
 
-    The loss is the log-likelihood; the paper's binned error is flat almost everywhere in the temperature.
+    The loss is the log-likelihood, as the paper's binned error is flat almost everywhere in the temperature. Weights
+    have a mean of 1, which lowers the variance as the paper's control variate does, and keeps losses positive.
     """
-    labels = grounds.outlook.labels
-    return minimise(
-        lambda temperature: weighted_risk(nll(temper(grounds.validation, temperature), labels), grounds.weights, True)
-    )
+    exact, labels = finite(grounds.validation), grounds.outlook.labels
+    return minimise(lambda temperature: weighted_risk(nll(temper(exact, temperature), labels), grounds.weights, True))
 
 
 def pseudocal_temperature(grounds: Grounds) -> float:

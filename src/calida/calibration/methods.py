@@ -6,7 +6,7 @@ import difflib
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from calida.calibration.estimate import estimate_accuracy
+from calida.calibration.estimate import confidence_difference, thresholded_confidence
 from calida.calibration.fitting import Grounds, pseudocal_temperature, source_temperature, transcal_temperature
 from calida.calibration.temperature import match_confidence
 from calida.errors import InputError
@@ -21,8 +21,9 @@ class Calibration:
 
 
 def matched_temperature(grounds: Grounds) -> float:
-    """At which mean confidence on target is the estimated accuracy."""
-    return match_confidence(grounds.target, estimate_accuracy(grounds).value)
+    """At which mean confidence on target is the accuracy that confidences on source let one expect."""
+    estimates = [estimate(grounds) for estimate in (thresholded_confidence, confidence_difference)]
+    return match_confidence(grounds.target, sum(estimates) / len(estimates))
 
 
 CALIBRATIONS: dict[str, Calibration] = {

@@ -10,8 +10,8 @@ from torch import Tensor
 
 from calida.uncertainty import nll
 
-# Probabilities outside these are all but one-hot or all but uniform.
-LOWEST, HIGHEST = 0.05, 20.0
+# Where a few pairs are all answered rightly, the likelihood alone would sharpen without end.
+LOWEST, HIGHEST = 0.25, 20.0
 
 
 def temper(log_probs: Tensor, temperature: float) -> Tensor:
@@ -21,7 +21,7 @@ def temper(log_probs: Tensor, temperature: float) -> Tensor:
 
 def fit_temperature(log_probs: Tensor, labels: Tensor) -> float:
     """The temperature of the smallest mean negative log-likelihood (Guo et al., 2017): [N, K], [N] -> scalar."""
-    exact = _finite(log_probs)
+    exact = finite(log_probs)
     return minimise(lambda temperature: float(nll(temper(exact, temperature), labels).mean()))
 
 
@@ -30,7 +30,7 @@ def match_confidence(log_probs: Tensor, accuracy: float) -> float:
 
     Confidence falls from 1 to 1 / K as the temperature rises, so there is one, unless the accuracy lies outside.
     """
-    exact = _finite(log_probs)
+    exact = finite(log_probs)
     low, high = math.log(LOWEST), math.log(HIGHEST)
     for _ in range(50):
         middle = (low + high) / 2
@@ -40,7 +40,7 @@ def match_confidence(log_probs: Tensor, accuracy: float) -> float:
 
 
 def minimise(loss: Callable[[float], float]) -> float:
-    """The temperature with the smallest loss, between 0.05 and 20."""
+    """The temperature with the smallest loss, between 0.25 and 20."""
     from scipy.optimize import minimize_scalar  # imported late, as scikit-learn is
 
     bounds = (math.log(LOWEST), math.log(HIGHEST))
@@ -48,6 +48,6 @@ def minimise(loss: Callable[[float], float]) -> float:
     return math.exp(float(found.x))
 
 
-def _finite(log_probs: Tensor) -> Tensor:
+def finite(log_probs: Tensor) -> Tensor:
     """In float64, probability zero as a very small one: -inf divided by a temperature says nothing of it."""
     return log_probs.double().clamp(min=-100.0)

@@ -11,7 +11,7 @@ from rich.table import Table
 from calida.cli.options import AsJson, Quiet
 from calida.cli.screen import Screen, plain
 from calida.runs import RunFolder, select_run
-from calida.validation import Selection
+from calida.validation import DECIDING, Selection
 
 
 def select(
@@ -38,10 +38,9 @@ def select(
 
 
 def _show(screen: Screen, selection: Selection) -> None:
-    table = Table("run", "mean rank", *selection.picks, title="validators; * marks each one's own choice")
-    for name, row in sorted(selection.table.items(), key=lambda item: item[1]["mean rank"]):
-        cells = [f"{row[one]:.3f}{'*' if pick == name else ''}" for one, pick in selection.picks.items()]
-        table.add_row(plain(name), f"{row['mean rank']:.2f}", *cells)
+    table = Table("run", *selection.picks, title="validators; * marks each one's own choice", title_justify="left")
+    for name, row in sorted(selection.table.items(), key=lambda item: -item[1][DECIDING]):
+        table.add_row(plain(name), *(f"{row[one]:.3f}{'*' * (pick == name)}" for one, pick in selection.picks.items()))
     screen.console.print(table)
     screen.say(selection.reason)
     others = sorted(set(selection.picks.values()) - {selection.chosen})

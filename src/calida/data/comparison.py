@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import torch
 from torch import Tensor
 
@@ -19,15 +21,14 @@ def compare_domains(source: Samples, target: Samples) -> list[str]:
     return _compare_images(first, second) if first.ndim == 4 else _compare_vectors(first, second)
 
 
-def describe_balance(labels: Tensor, num_classes: int) -> list[str]:
+def describe_balance(labels: Tensor, num_classes: int, names: Sequence[str] | None = None) -> list[str]:
     """Classes of the source that are so rare that pseudo-labels and class shares mean little for them."""
     shares = torch.bincount(labels, minlength=num_classes).double() / len(labels)
     rare = (shares < _RARE / num_classes).nonzero().flatten().tolist()
     if not rare:
         return []
-    return [
-        f"Class {rare[0]} has {float(shares[rare[0]]):.2%} of the source ({len(rare)} of {num_classes} are that rare)."
-    ]
+    name, share = rare[0] if names is None else names[rare[0]], float(shares[rare[0]])
+    return [f"Class {name} has {share:.2%} of the source ({len(rare)} of {num_classes} are that rare)."]
 
 
 def _some(samples: Samples) -> Tensor:
@@ -43,7 +44,10 @@ def _compare_images(source: Tensor, target: Tensor) -> list[str]:
     spreads = [float(domain.std()) for domain in (source, target)]
     if min(spreads) * _FACTOR < max(spreads):
         found.append(f"Pixel values spread by {spreads[0]:.3g} on source and by {spreads[1]:.3g} on target: one scale?")
-    looks = [glance(domain) for domain in (source, target)]
+    # A glance reads grey images in 0..1, and these may have any range and any number of channels.
+    low = min(0.0, *(float(domain.min()) for domain in (source, target)))
+    high = max(1.0, *(float(domain.max()) for domain in (source, target)))
+    looks = [glance((domain.mean(1, keepdim=True) - low) / (high - low)) for domain in (source, target)]
     levels = [look.background for look in looks]
     if levels[0] is not None and levels[1] is not None:
         if abs(levels[0] - levels[1]) >= 0.5:

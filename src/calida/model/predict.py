@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from calida.data import Samples, row_slices, stream
+from calida.errors import InputError
 from calida.model.classifier import Classifier, evaluation_mode
 from calida.model.logits import draw_noise
 from calida.seeds import Seeds
@@ -55,6 +56,13 @@ class Prediction:
 
         The expected risk is one less the mean confidence, which is the share of errors if probabilities are calibrated.
         """
+        if coverage is not None and max_risk is not None:
+            raise InputError("coverage and max_risk both decide how many answers are given; choose one")
+        for name, share in {"coverage": coverage, "max_risk": max_risk}.items():
+            if share is not None and not 0 <= share <= 1:
+                raise InputError(f"{name} is a share between 0 and 1, not {share:g}")
+        if order_by not in SCORES:
+            raise InputError(f"order_by is one of {', '.join(SCORES)}, not {order_by!r}")
         score = self.scores()[order_by].double()
         if coverage is None:
             expected = 1 - self.confidence.double()

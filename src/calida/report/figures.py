@@ -12,20 +12,22 @@ from markupsafe import Markup
 
 from calida.report.evidence import View
 from calida.report.finding import Finding
-from calida.report.svg import Plot, tag
+from calida.report.svg import Plot, nice_ticks
 from calida.uncertainty import binned_error, reliability_bins, renyi_entropy
+from calida.validation import SOURCE_ONLY
 
 _BINS = 15
 _LARGEST_MATRIX = 40
-_BEFORE, _AFTER = "source only", "adapted"
+_AFTER = "adapted"
 
 
 @dataclass(frozen=True)
 class Panel:
-    """One picture of a figure."""
+    """One picture of a figure, under a title and a shorter word on it."""
 
     title: str
     picture: Markup
+    note: str = ""
 
 
 @dataclass(frozen=True)
@@ -49,9 +51,9 @@ class Figure:
 
 
 def views(finding: Finding) -> list[tuple[str, View]]:
-    """Before and after, or the only one there is."""
-    pairs = [(_BEFORE, finding.evidence.before), (_AFTER, finding.evidence.after)]
-    return pairs if finding.adapted else pairs[:1]
+    """Before and after, or the only one there is, as it was returned."""
+    before, after = finding.evidence.before, finding.evidence.after
+    return [(SOURCE_ONLY, before), (_AFTER, after)] if finding.changed else [(SOURCE_ONLY, after)]
 
 
 def feature_map(finding: Finding) -> Figure:
@@ -130,31 +132,37 @@ def entropy_histograms(finding: Finding) -> Figure:
 
 
 def reliability(finding: Finding) -> Figure:
-    """Source validation always; target where its labels are known."""
-    panels, rows = [], []
+    """Target where its labels are known, also as the network itself has it; source validation always."""
+    panels, rows, sets = [], [], []
+    for name, view in views(finding) if finding.truth is not None else ():
+        if float(view.temperature) != 1:
+            sets.append((name, "target, not calibrated (oracle)", view.uncalibrated, finding.truth, "before"))
+        sets.append((name, "target (oracle)", torch.from_numpy(view.target).double(), finding.truth, "target"))
     for name, view in views(finding):
-        sets = [("source validation", view.validation, torch.from_numpy(finding.evidence.validation_labels), "source")]
-        if finding.truth is not None:
-            sets.append(("target, oracle", view.target, torch.from_numpy(finding.truth), "target"))
-        for domain, log_probs, labels, kind in sets:
-            confidence, predicted = torch.from_numpy(log_probs).double().exp().max(-1)
-            bins = reliability_bins(confidence, predicted == labels, _BINS)
-            plot = Plot((0, 1), (0, 1), "confidence", "share right")
-            plot.line([(0, 0), (1, 1)], "ideal")
-            total = float(bins.counts.sum())
-            for index in range(_BINS):
-                count = float(bins.counts[index])
-                if count == 0:
-                    continue
-                right, said = float(bins.accuracy[index]), float(bins.confidence[index])
-                tip = f"{count:.0f} samples ({count / total:.1%}): {said:.1%} confident, {right:.1%} right"
-                plot.bar(index / _BINS + 0.003, (index + 1) / _BINS - 0.003, right, kind, tip)
-                plot.dot(said, right, f"dot {kind}", tip, 2 + 5 * (count / total) ** 0.5)
-            error = float(binned_error(bins))
-            title = f"{name}, {domain}"
-            panels.append(Panel(f"{title}: ECE {error:.1%}", plot.draw(f"Reliability of {title}, ECE {error:.1%}")))
-            rows.append([name, domain, f"{error:.2%}", f"{total:.0f}"])
-    caption = "Bars on the diagonal mean that 80 % confidence is right 80 % of the time; under it, over-confident."
+        validation = torch.from_numpy(view.validation).double()
+        sets.append((name, "source validation", validation, finding.evidence.validation_labels, "source"))
+    for name, domain, log_probs, labels, kind in sets:
+        confidence, predicted = log_probs.exp().max(-1)
+        bins = reliability_bins(confidence, predicted == torch.from_numpy(labels), _BINS)
+        plot = Plot((0, 1), (0, 1), "confidence", "share right")
+        plot.line([(0, 0), (1, 1)], "ideal")
+        total = float(bins.counts.sum())
+        for index in range(_BINS):
+            count = float(bins.counts[index])
+            if count == 0:
+                continue
+            right, said = float(bins.accuracy[index]), float(bins.confidence[index])
+            tip = f"{count:.0f} samples ({count / total:.1%}): {said:.1%} confident, {right:.1%} right"
+            plot.bar(index / _BINS + 0.003, (index + 1) / _BINS - 0.003, right, kind, tip)
+            plot.dot(said, right, f"dot {kind}", tip, 2 + 5 * (count / total) ** 0.5)
+        error = float(binned_error(bins))
+        title = f"{name}, {domain}"
+        panels.append(Panel(title, plot.draw(f"Reliability of {title}, ECE {error:.1%}"), f"ECE {error:.1%}"))
+        rows.append([name, domain, f"{error:.2%}", f"{total:.0f}"])
+    caption = (
+        "Bars on the diagonal mean that 80 % confidence is right 80 % of the time; under it, over-confident. "
+        f"Probabilities are shown as predictions give them, at temperature {finding.trust['temperature']:.2f}."
+    )
     table = Table(["classifier", "samples of", "ECE", "number"], rows)
     return Figure("reliability", "Can the probabilities be believed?", caption, panels, table=table)
 
@@ -162,16 +170,16 @@ def reliability(finding: Finding) -> Figure:
 def class_shares(finding: Finding) -> Figure:
     classes = finding.classes
     series: dict[str, tuple[str, np.ndarray]] = {"source": ("source", finding.source_shares())}
-    if finding.adapted:
+    if finding.changed:
         series["before"] = ("target, source only", np.array(finding.before["target"]["class_shares"]))
-    series["target"] = ("target, adapted", np.array(finding.after["target"]["class_shares"]))
+    series["target"] = (f"target, {views(finding)[-1][0]}", np.array(finding.after["target"]["class_shares"]))
     if finding.truth is not None:
         counts = np.bincount(finding.truth, minlength=len(classes))
         series["truth"] = ("target in truth (oracle)", counts / counts.sum())
     highest = max(float(values.max()) for _, values in series.values())
     width = max(360, 22 * len(classes))
     step = max(1, len(classes) // 40)
-    ticks = [(i + 0.5, _short(classes[i], max(2, 60 // len(classes)))) for i in range(0, len(classes), step)]
+    ticks = [(i + 0.5, shorten(classes[i], max(2, 60 // len(classes)))) for i in range(0, len(classes), step)]
     plot = Plot((0, len(classes)), (0, highest), "class", "share", (max(width, 760), 240), x_ticks=ticks)
     for place, (kind, (words, values)) in enumerate(series.items()):
         for index, share in enumerate(values):
@@ -198,10 +206,10 @@ def confusion(finding: Finding) -> Figure | None:
         whole = np.zeros((len(finding.classes), len(finding.classes)), dtype=int)
         np.add.at(whole, (truth, predicted), 1)
         table, totals = whole[np.ix_(kept, kept)], whole.sum(1)[kept]
-        ticks = [(i + 0.5, _short(text, max(3, 40 // count))) for i, text in enumerate(classes)]
+        ticks = [(i + 0.5, shorten(text, max(3, 40 // count))) for i, text in enumerate(classes)]
         plot = Plot((0, count), (count, 0), "predicted", "true", (380, 360), x_ticks=ticks, y_ticks=[], left=60)
         for place, text in ticks:
-            plot.parts.append(tag("text", text, x=54, y=plot.to_y(place) + 3.5, class_="tick end"))
+            plot.row_label(place, text)
         for i in range(count):
             for j in range(count):
                 share = table[i, j] / max(totals[i], 1)
@@ -218,7 +226,7 @@ def confusion(finding: Finding) -> Figure | None:
     return Figure("confusion", "What is taken for what (oracle)", caption, panels, table=table_)
 
 
-def _short(text: str, length: int) -> str:
+def shorten(text: str, length: int) -> str:
     return text if len(text) <= length else text[: length - 1] + "…"
 
 
@@ -288,9 +296,18 @@ _COURSES = (
 )
 
 
+def around(values: Sequence[float]) -> tuple[float, float]:
+    """The ends of an axis that holds all values, from 0 if it is not far."""
+    low, high = min(values), max(values)
+    pad = 0.08 * (high - low) or 0.05 * abs(high) or 0.05
+    return 0.0 if low >= 0 and low < 0.5 * high else low - pad, high + pad
+
+
 def courses(finding: Finding) -> Figure:
     rounds = finding.rounds
     starts = [index + 1 for index in range(1, len(rounds)) if rounds[index]["phase"] != rounds[index - 1]["phase"]]
+    returned = next(index for index, record in enumerate(rounds) if record is finding.returned)
+    whole = [(value, text) for value, text in nice_ticks(0.5, len(rounds) + 0.5) if float(value).is_integer()]
     panels, columns = [], {"round": [f"{r['phase']} {r['round'] + 1}" for r in rounds]}
     for course in _COURSES:
         lines = []
@@ -303,21 +320,24 @@ def courses(finding: Finding) -> Figure:
                 columns[name] = [f"{by_round[i + 1]:.4g}" if i + 1 in by_round else "" for i in range(len(rounds))]
         if not lines:
             continue
-        everything = [value for _, _, values in lines for _, value in values]
-        low, high = min(everything), max(everything)
-        pad = 0.08 * (high - low) or 0.05 * abs(high) or 0.05
-        floor = 0.0 if low >= 0 and low < 0.5 * high else low - pad
-        plot = Plot((0.5, len(rounds) + 0.5), (floor, high + pad), "round", "", (360, 190))
+        span = around([value for _, _, values in lines for _, value in values])
+        plot = Plot((0.5, len(rounds) + 0.5), span, "round", "", (360, 190), whole)
         for start in starts:
-            place = plot.to_x(start - 0.5)
-            plot.parts.append(tag("line", x1=place, x2=place, y1=10, y2=152, class_="ideal"))
+            plot.upright(start - 0.5, "ideal")
+        plot.upright(returned + 1, "returned")
         for kind, words, values in lines:
             tips = [f"{words}, {columns['round'][int(x) - 1]}: {value:.4g}" for x, value in values]
             plot.line(values, kind, tips)
         ends = ", ".join(f"{words} {values[0][1]:.3g} to {values[-1][1]:.3g}" for _, words, values in lines)
         panels.append(Panel(course.title, plot.draw(f"{course.title} by round: {ends}")))
+    columns["note"] = [str(record.get("stopped", "")) for record in rounds]
+    columns["note"][returned] = "; ".join(["returned", *filter(None, [columns["note"][returned]])])
     rows = [list(row) for row in zip(*columns.values(), strict=True)]
     legend = [("source", "source"), ("target", "target")]
-    legend += [("truth", "target accuracy (oracle)")] if finding.truth is not None else []
-    caption = "One dot a round. The dashed line is where training on source ends and adaptation begins."
+    legend += [("truth", "target accuracy (oracle)")] if any("oracle" in record for record in rounds) else []
+    legend += [("returned", f"returned: {finding.trust['returned']}")]
+    caption = "One dot a round, before calibration."
+    if starts:
+        caption += " The dashed line is where training on source ends and adaptation begins."
+    caption += "".join(f" Round {r['round'] + 1} was {r['stopped']}." for r in rounds if "stopped" in r)
     return Figure("rounds", "Round by round", caption, panels, legend, Table(list(columns), rows))

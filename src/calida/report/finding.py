@@ -55,6 +55,21 @@ class Finding:
         """Whether there was any adaptation, or only training on source."""
         return any(record["phase"] != SOURCE_PHASE for record in self.rounds)
 
+    @property
+    def changed(self) -> bool:
+        """Whether the returned classifier is another one than the source-only one."""
+        return self.adapted and not self.fell_back
+
+    @property
+    def looked(self) -> list[Mapping[str, Any]]:
+        """The candidates: records of the source-only classifier and of every round of adaptation."""
+        return [record for record in self.rounds if "validators" in record]
+
+    @property
+    def returned(self) -> Mapping[str, Any]:
+        """The record of the candidate that was returned."""
+        return [record for record in self.looked if record["kept"]][-1]
+
     def source_shares(self) -> np.ndarray:
         counts = np.bincount(self.evidence.validation_labels, minlength=len(self.classes))
         shares: np.ndarray = counts / counts.sum()

@@ -13,10 +13,12 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 from PIL import Image
 
+from calida.calibration import CALIBRATIONS
 from calida.files import write_atomically
-from calida.report import figures
+from calida.report import figures, trust_figures
 from calida.report.finding import Finding
-from calida.report.verdict import judge
+from calida.report.svg import tag
+from calida.report.verdict import Verdict, judge
 
 # Ten colours that people with colour-blindness tell apart best in this order; more classes go round the circle.
 _COLOURS = (
@@ -66,15 +68,20 @@ def render(finding: Finding) -> str:
     drawn = [
         figures.feature_map(finding),
         figures.reliability(finding),
+        trust_figures.risk_coverage(finding),
         figures.entropy_histograms(finding),
         figures.class_shares(finding),
         figures.confusion(finding),
         figures.courses(finding),
+        trust_figures.validators(finding),
+        trust_figures.recipes(finding),
     ]
+    verdict = judge(finding)
     return environment.get_template("page.html").render(
         finding=finding,
         metrics=finding.metrics,
-        verdict=judge(finding),
+        verdict=verdict,
+        strip=_strip(finding, verdict),
         tiles=_tiles(finding),
         figures=[figure for figure in drawn if figure is not None],
         groups=_groups(finding),
@@ -111,6 +118,47 @@ def _tiles(finding: Finding) -> list[dict[str, Any]]:
             )
             tiles.append({"name": name, "before": before, "after": after, "oracle": part == "oracle"})
     return tiles
+
+
+def _strip(finding: Finding, verdict: Verdict) -> list[dict[str, Any]]:
+    """What is known without target labels: a name, a value, a note, and a picture of an interval."""
+    trust, tried = finding.trust, len(finding.trust["candidates"])
+    estimate, calibration = trust["accuracy"], CALIBRATIONS.get(trust["calibration"])
+    known = finding.after.get("oracle", {}).get("accuracy")
+    recipe = f"recipe {finding.metrics['recipe']}" + (f", the best ranked of {tried}" if tried else "")
+    return [
+        {"name": "returned", "value": trust["returned"], "note": recipe},
+        {
+            "name": "target accuracy, estimated",
+            "value": f"{estimate['value']:.1%}",
+            "note": f"{estimate['low']:.1%} to {estimate['high']:.1%}, without labels",
+            "picture": _interval(estimate["value"], estimate["low"], estimate["high"], known),
+        },
+        {
+            "name": "calibration",
+            "value": f"temperature {trust['temperature']:.2f}",
+            "note": f"{trust['calibration']}: {calibration.summary}" if calibration else trust["calibration"],
+        },
+        {
+            "name": "warnings",
+            "value": str(len(verdict.warnings) or "none"),
+            "note": "listed below" if verdict.warnings else "of the guard or the figures",
+        },
+    ]
+
+
+def _interval(value: float, low: float, high: float, known: float | None) -> Markup:
+    """From 0 to 100 %: the interval, the estimate in it, and the truth where an oracle gave it."""
+    parts = [
+        tag("rect", x=0, y=5, width=200, height=4, rx=2, class_="track"),
+        tag("rect", x=200 * low, y=3, width=max(200 * (high - low), 1.0), height=8, rx=2, class_="band"),
+        tag("circle", cx=200 * value, cy=7, r=4, class_="dot target"),
+    ]
+    summary = f"Estimated {value:.1%}, between {low:.1%} and {high:.1%}"
+    if known is not None:
+        summary += f"; in truth {known:.1%} (oracle)"
+        parts.append(tag("rect", x=200 * known - 1, y=0, width=2, height=14, class_="bar truth"))
+    return tag("svg", tag("title", summary), *parts, viewBox="-4 0 208 14", role="img", aria_label=summary)
 
 
 def _groups(finding: Finding) -> list[Group]:

@@ -67,6 +67,15 @@ class Plot:
         for (x, y), tip in zip(points, tips, strict=False):
             self.dot(x, y, f"dot {kind}", tip, radius=2.6)
 
+    def upright(self, x: float, kind: str) -> None:
+        """A line from the bottom to the top."""
+        place, low = self.to_x(x), self.height - self.bottom
+        self.parts.append(tag("line", x1=place, x2=place, y1=self.top, y2=low, class_=kind))
+
+    def row_label(self, y: float, text: str) -> None:
+        """Words at the left, for rows that are no numbers."""
+        self.parts.append(tag("text", text, x=self.left - 6, y=self.to_y(y) + 3.5, class_="tick end"))
+
     def bar(self, start: float, stop: float, value: float, kind: str, tip: str, **attributes: object) -> None:
         top, base = self.to_y(value), self.to_y(self.base)
         x, width = self.to_x(start), max(self.to_x(stop) - self.to_x(start), 0.5)

@@ -6,7 +6,9 @@ import math
 from dataclasses import dataclass
 from typing import Literal
 
+from calida.report.evidence import View
 from calida.report.finding import Finding
+from calida.uncertainty import renyi_entropy
 
 Level = Literal["good", "care", "bad"]
 _POOR_ECE = 0.1
@@ -15,12 +17,13 @@ _WEAK = 0.7  # accuracy on source below which adaptation has little to build on
 
 @dataclass(frozen=True)
 class Verdict:
-    """A level, a headline, and sentences of which each carries its figures."""
+    """A level, a headline, sentences of which each carries its figures, and what to be warned of."""
 
     level: Level
     headline: str
     sentences: list[str]
     checked: bool  # whether target labels were there to check it
+    warnings: list[str]  # of the guard, and of the figures
 
     @property
     def badge(self) -> str:
@@ -42,24 +45,25 @@ def judge(finding: Finding) -> Verdict:
         _classes_sentence(finding),
     ]
     if not finding.adapted:
-        return Verdict("care", "Trained on source only: nothing was adapted to the target", worries + facts, False)
+        return Verdict("care", "Trained on source only: nothing was adapted to the target", facts, False, worries)
     if finding.fell_back:
-        return Verdict(
-            "care", "The source-only classifier was returned: adaptation did not help", worries + facts, False
-        )
+        headline = "The source-only classifier was returned: there is no sign that adaptation helped"
+        return Verdict("care", headline, facts, False, worries)
     if worries:
         level: Level = "bad" if _collapse(finding) else "care"
-        return Verdict(level, "Look twice before you use this classifier", worries + facts, False)
-    return Verdict("good", "No sign of trouble, as far as can be told without target labels", facts, False)
+        return Verdict(level, "Look twice before you use this classifier", facts, False, worries)
+    return Verdict("good", "No sign of trouble, as far as can be told without target labels", facts, False, [])
 
 
 def _with_oracle(finding: Finding, worries: list[str]) -> Verdict:
     before, after = finding.before["oracle"], finding.after["oracle"]
     gain = 100 * (after["accuracy"] - before["accuracy"])
     share = f"from {before['accuracy']:.1%} to {after['accuracy']:.1%}"
+    compared = f" (the source-only classifier's {before['ece']:.1%})" if finding.changed else ""
     calibration = (
-        f"Its calibration error (ECE) on target is {after['ece']:.1%}, before {before['ece']:.1%}: "
-        f"mean confidence {finding.after['target']['confidence']:.1%} for {after['accuracy']:.1%} right answers."
+        f"Its calibration error (ECE) on target is {after['ece']:.1%}{compared}: mean confidence "
+        f"{finding.after['target']['confidence']:.1%} for {after['accuracy']:.1%} right answers. "
+        f"Without calibration it would be {finding.after['oracle_uncalibrated']['ece']:.1%}."
     )
     sentences = [
         "Oracle figures: measured with the target labels that were given, which training never saw.",
@@ -67,36 +71,46 @@ def _with_oracle(finding: Finding, worries: list[str]) -> Verdict:
         _estimate_sentence(finding),
         str(finding.trust["reason"]),
         _entropy_sentence(finding),
-        *worries,
     ]
     if not finding.adapted:
-        return Verdict("care", f"Source only: {after['accuracy']:.1%} right on target (oracle)", sentences, True)
+        return Verdict(
+            "care", f"Source only: {after['accuracy']:.1%} right on target (oracle)", sentences, True, worries
+        )
     if finding.fell_back:
         headline = f"The guard returned the source-only classifier: {after['accuracy']:.1%} right on target (oracle)"
-        return Verdict("care", headline, sentences, True)
+        return Verdict("care", headline, sentences, True, worries)
     if gain >= 0.5:
         level: Level = "care" if worries or after["ece"] > _POOR_ECE else "good"
-        return Verdict(level, f"Adaptation raised target accuracy {share} (oracle)", sentences, True)
+        return Verdict(level, f"Adaptation raised target accuracy {share} (oracle)", sentences, True, worries)
     if gain > -0.5:
-        return Verdict("care", f"Adaptation left target accuracy where it was, {share} (oracle)", sentences, True)
-    return Verdict("bad", f"Adaptation lowered target accuracy {share} (oracle)", sentences, True)
+        return Verdict(
+            "care", f"Adaptation left target accuracy where it was, {share} (oracle)", sentences, True, worries
+        )
+    return Verdict("bad", f"Adaptation lowered target accuracy {share} (oracle)", sentences, True, worries)
 
 
 def _estimate_sentence(finding: Finding) -> str:
-    estimate, measured = finding.trust["accuracy"], "oracle" in finding.after
-    told = "was estimated" if measured else "is estimated, not measured,"
-    return (
-        f"Without labels, accuracy on target {told} at {estimate['value']:.1%} ({estimate['low']:.1%} to "
-        f"{estimate['high']:.1%}). Probabilities are calibrated by {finding.trust['calibration']}, temperature "
-        f"{finding.trust['temperature']:.2f}."
-    )
+    estimate = finding.trust["accuracy"]
+    told = f"{estimate['value']:.1%} ({estimate['low']:.1%} to {estimate['high']:.1%})"
+    if "oracle" not in finding.after:
+        return f"No target label was given: its accuracy on target, {told}, is estimated and not measured."
+    measured = finding.after["oracle"]["accuracy"]
+    held = "holds" if estimate["low"] <= measured <= estimate["high"] else "misses"
+    return f"The estimate of target accuracy that needs no labels, {told}, {held} the measured {measured:.1%}."
 
 
 def _entropy_sentence(finding: Finding) -> str:
-    before, after = finding.before["target"]["entropy"], finding.after["target"]["entropy"]
-    source = finding.after["source"]["entropy"]
-    moved = f"went from {before:.3f} to {after:.3f} nats" if finding.adapted else f"is {after:.3f} nats"
-    return f"Mean predictive entropy on target {moved}; on source validation it is {source:.3f}."
+    before, after = (_raw_entropy(view) for view in (finding.evidence.before, finding.evidence.after))
+    moved = f"went from {before:.3f} to {after:.3f} nats" if finding.changed else f"is {after:.3f} nats"
+    target, source = finding.after["target"]["entropy"], finding.after["source"]["entropy"]
+    return (
+        f"Mean predictive entropy on target {moved} before calibration; calibrated, it is {target:.3f}, and "
+        f"{source:.3f} on source validation."
+    )
+
+
+def _raw_entropy(view: View) -> float:
+    return float(renyi_entropy(view.uncalibrated).mean())
 
 
 def _classes_sentence(finding: Finding) -> str:
@@ -145,14 +159,14 @@ def _weakness(finding: Finding) -> list[str]:
 
 
 def _certainty(finding: Finding) -> list[str]:
-    """Entropy far under the source's is certainty that the source never earned."""
-    source, target = finding.before["source"]["entropy"], finding.after["target"]["entropy"]
+    """Entropy far under the source's, both before calibration, is certainty that the source never earned."""
+    source, target = finding.before["source"]["entropy"], _raw_entropy(finding.evidence.after)
     checked = finding.after.get("oracle")
     if checked and checked["ece"] < 0.03:
         return []
-    if not finding.adapted or target >= 0.5 * source or source < 0.02 * math.log(len(finding.classes)):
+    if not finding.changed or target >= 0.5 * source or source < 0.02 * math.log(len(finding.classes)):
         return []
     return [
-        f"The classifier is far more certain on target (entropy {target:.3f}) than the source-only one was on source "
-        f"({source:.3f}): take its probabilities as too high."
+        f"Before calibration it is far more certain on target (entropy {target:.3f}) than the source-only classifier "
+        f"was on source ({source:.3f}): its probabilities are only as good as their calibration."
     ]

@@ -25,7 +25,7 @@ def select_run(paths: Sequence[Path]) -> Selection:
         metrics, evidence, (_, names) = folder.read_metrics(), folder.read_evidence(), folder.read_names()
         if "validators" not in metrics:
             raise InputError(f"{path} is of an earlier calida and holds no validators; run it again")
-        same = (metrics["classes"], metrics["data"]["target"]["origin"], names)
+        same = (metrics["classes"], folder.read_config().target, names)
         if first is None:
             first = (path, same)
         elif same != first[1]:

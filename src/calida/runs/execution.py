@@ -49,12 +49,16 @@ def execute(
     data = open_data(config, tell)
     opened(data)
     with ExitStack() as held:
+        claimed = False
 
         def note(record: Record) -> None:
+            nonlocal claimed
             if record["kind"] == "start":
-                _claim(folder, held, resume)
-                if not resume:
-                    folder.write_config(config.resolved(), command)
+                if not claimed:  # where several recipes are tried, each of them starts
+                    _claim(folder, held, resume)
+                    if not resume:
+                        folder.write_config(config.resolved(), command)
+                claimed = True
                 folder.begin_rounds(record["history"])
             elif record["kind"] == "round":
                 folder.add_round(record)
@@ -66,6 +70,7 @@ def execute(
             data.target.samples,
             config.recipe,
             num_classes=len(data.card.classes),
+            class_names=data.card.classes,
             backbone=config.backbone,
             head=config.head,
             validation=config.validation,

@@ -1,7 +1,8 @@
 """Choosing a checkpoint or a run without target labels."""
 
-from calida.validation.candidates import ENSV, RANKED, Candidate, Selection, choose_candidate
+from calida.validation.candidates import ENSV, Candidate, Selection, choose_candidate
 from calida.validation.choice import (
+    DECIDING,
     DEFAULT_RULE,
     LAST,
     SOURCE_ONLY,
@@ -28,12 +29,12 @@ from calida.validation.predictions import (
 from calida.validation.validators import VALIDATORS, Validator, validate
 
 __all__ = [
+    "DECIDING",
     "DEFAULT_RULE",
     "ENSV",
     "LAST",
     "MIXVAL_SHARE",
     "PSEUDOCAL_SHARE",
-    "RANKED",
     "SOURCE_ONLY",
     "VALIDATORS",
     "VOTERS",

@@ -9,12 +9,11 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from calida.validation.choice import DECIDING
 from calida.validation.predictions import ensemble_agreement
 from calida.validation.validators import VALIDATORS
 
 ENSV = "ensv"
-# Measured in docs/trust.md: four validators that look at different things, each with one voice.
-RANKED = ("im", "corr-c", "mixval", ENSV)
 
 
 class Candidate(NamedTuple):
@@ -29,31 +28,29 @@ class Selection(NamedTuple):
 
     chosen: str
     reason: str
-    table: dict[str, dict[str, float]]  # candidate -> validator -> value, and the mean rank that decided
+    table: dict[str, dict[str, float]]  # candidate -> validator -> value
     picks: dict[str, str]  # validator -> the candidate that it would choose
     agreement: float  # mean rank correlation of any two validators, 1 if all say the same
 
 
 def choose_candidate(candidates: Mapping[str, Candidate]) -> Selection:
-    """The candidate with the best mean rank under four validators; among equals the one that most others agree with."""
+    """The candidate that the deciding validator prefers; among equals, the one that agrees most with all of them."""
     names = list(candidates)
     agreements = ensemble_agreement([candidate.log_probs for candidate in candidates.values()])
     table = {
         name: {**candidate.validators, ENSV: value}
         for (name, candidate), value in zip(candidates.items(), agreements, strict=True)
     }
-    keys = {
-        validator: [_key(validator, table[name][validator]) for name in names]
+    ranks = {
+        validator: rank([_key(validator, table[name][validator]) for name in names])
         for validator in (*VALIDATORS, ENSV)
-        if all(validator in row for row in table.values())
     }
-    ranks = {validator: rank(values) for validator, values in keys.items()}
-    mean_rank = torch.stack([ranks[validator] for validator in RANKED]).mean(0)
-    best = min(range(len(names)), key=lambda index: (float(mean_rank[index]), -agreements[index]))
+    best = min(range(len(names)), key=lambda index: (float(ranks[DECIDING][index]), -agreements[index]))
     picks = {validator: names[int(values.argmin())] for validator, values in ranks.items()}
-    for index, name in enumerate(names):
-        table[name]["mean rank"] = float(mean_rank[index])
-    return Selection(names[best], _explain(names[best], picks, mean_rank[best]), table, picks, _agreement(ranks))
+    picks[DECIDING] = names[best]
+    own = [validator for validator, pick in picks.items() if pick == names[best]]
+    reason = f"{names[best]} has the best {DECIDING}; {len(own)} of {len(picks)} validators would choose it."
+    return Selection(names[best], reason, table, picks, _agreement(ranks))
 
 
 def rank(values: Sequence[float]) -> Tensor:
@@ -66,14 +63,6 @@ def rank(values: Sequence[float]) -> Tensor:
 
 def _key(validator: str, value: float) -> float:
     return value if validator == ENSV else VALIDATORS[validator].key(value)
-
-
-def _explain(chosen: str, picks: Mapping[str, str], mean_rank: Tensor) -> str:
-    own = [validator for validator, pick in picks.items() if pick == chosen]
-    return (
-        f"{chosen} has the best mean rank ({float(mean_rank):.2f}) under {', '.join(RANKED)}; "
-        f"{len(own)} of {len(picks)} validators alone would choose it."
-    )
 
 
 def _agreement(ranks: Mapping[str, Tensor]) -> float:

@@ -16,7 +16,7 @@ SOURCE_ONLY = "source only"  # the candidate that no adaptation has touched
 # Measured in docs/trust.md: among rounds that most voters prefer to the source-only classifier, the one whose
 # predictions tell the classes apart best.
 VOTERS = ("im", "corr-c", "snd", "class-ami", "mixval")
-_DECIDING = "corr-c"
+DECIDING = "corr-c"
 
 
 def check_rule(rule: str) -> None:
@@ -50,7 +50,7 @@ def prefers(rule: str, record: Record, history: Sequence[Record], guard: bool) -
 
 def merit(rule: str, record: Record) -> float:
     """A round's standing by a rule; more is better."""
-    name = _DECIDING if rule == DEFAULT_RULE else rule
+    name = DECIDING if rule == DEFAULT_RULE else rule
     return VALIDATORS[name].key(record["validators"][name])
 
 
@@ -60,7 +60,7 @@ def explain_choice(history: Sequence[Record], rule: str, guard: bool) -> tuple[s
     start, kept = looked[0], [record for record in looked if record["kept"]][-1]
     if len(looked) == 1:
         return SOURCE_ONLY, "The recipe trains on source alone."
-    name = _DECIDING if rule == DEFAULT_RULE else rule
+    name = DECIDING if rule == DEFAULT_RULE else rule
     by = "it was the last" if rule == LAST else f"it has the best {name}"
     if kept is start:
         also = "" if rule == LAST else f" and a better {name} than the source-only classifier"

@@ -19,16 +19,17 @@ def dominant_class(shares: Sequence[float], expected: Sequence[float]) -> int | 
     return largest if shares[largest] > too_much else None
 
 
-def collapse(record: Record, history: Sequence[Record]) -> str | None:
+def collapse(record: Record, history: Sequence[Record], names: Sequence[str] | None = None) -> str | None:
     """A sentence if training should stop here: one class taking over, false certainty, or the source forgotten."""
     start = next((past for past in history if "validators" in past), None)
     if start is None:
         return None
     shares = record["target"]["class_shares"]
-    taken = dominant_class(shares, record["source"]["class_shares"])
+    # Shares of source as they were before: a network that collapses gives the source to the same class.
+    taken = dominant_class(shares, start["source"]["class_shares"])
     # The source-only classifier may lean on a class too; what counts is that adaptation drives it further.
     if taken is not None and shares[taken] > 1.5 * start["target"]["class_shares"][taken]:
-        return f"stopped: class {taken} is taking over, {shares[taken]:.0%} of the target"
+        return f"stopped: class {_name(taken, names)} is taking over, {shares[taken]:.0%} of the target"
     if record["target"]["entropy"] < _FALSELY_SURE * start["source"]["entropy"]:
         return (
             f"stopped: entropy on target fell to {record['target']['entropy']:.2g} nats, far under the "
@@ -41,20 +42,24 @@ def collapse(record: Record, history: Sequence[Record]) -> str | None:
     return None
 
 
-def warnings_of(history: Sequence[Record]) -> list[str]:
+def warnings_of(history: Sequence[Record], names: Sequence[str] | None = None) -> list[str]:
     """What the guard saw before adaptation and during it."""
     looked = [record for record in history if "validators" in record]
     stops = [record for record in history if "stopped" in record]
-    return _balance_warnings(looked[0]) + [f"Round {stop['round'] + 1} was {stop['stopped']}." for stop in stops]
+    return _balance_warnings(looked[0], names) + [f"Round {stop['round'] + 1} was {stop['stopped']}." for stop in stops]
 
 
-def _balance_warnings(start: Record) -> list[str]:
+def _balance_warnings(start: Record, names: Sequence[str] | None) -> list[str]:
     """Classes that the source-only classifier already finds far more or far less often on target than on source."""
     shares, expected = start["target"]["class_shares"], start["source"]["class_shares"]
     taken = dominant_class(shares, expected)
     if taken is None:
         return []
     return [
-        f"Before adaptation, class {taken} already got {shares[taken]:.0%} of the target and "
+        f"Before adaptation, class {_name(taken, names)} already got {shares[taken]:.0%} of the target and "
         f"{expected[taken]:.0%} of source validation: classes may be out of balance, or the inputs not comparable."
     ]
+
+
+def _name(label: int, names: Sequence[str] | None) -> str:
+    return str(label) if names is None else names[label]

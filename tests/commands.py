@@ -1,0 +1,45 @@
+"""The command line in a test: run, and read what it wrote."""
+
+import contextlib
+import csv
+import io
+import os
+import subprocess
+import sys
+from pathlib import Path
+from unittest import mock
+
+from calida.cli import main
+
+QUICK = ["--set", "pretrain_epochs=4", "--set", "rounds=2", "--set", "batch_size=16", "--backbone", "lenet"]
+
+
+def calida_command(*words, cwd=None):
+    """The command in this process: what it prints, and the code that it exits with."""
+    out, err, code = io.StringIO(), io.StringIO(), 0
+    before = Path.cwd()
+    os.chdir(cwd or before)
+    with (
+        contextlib.redirect_stdout(out),
+        contextlib.redirect_stderr(err),
+        mock.patch.object(sys, "argv", ["calida", *map(str, words)]),
+        mock.patch.dict(os.environ, {"COLUMNS": "200"}),
+    ):
+        try:
+            main()
+        except SystemExit as end:
+            code = end.code or 0
+        finally:
+            os.chdir(before)
+    return subprocess.CompletedProcess(words, code, out.getvalue(), err.getvalue())
+
+
+def succeed(*words, cwd=None):
+    done = calida_command(*words, cwd=cwd)
+    assert done.returncode == 0, done.stderr
+    return done
+
+
+def read_csv(path):
+    with Path(path).open(newline="") as file:
+        return list(csv.DictReader(file))

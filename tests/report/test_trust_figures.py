@@ -1,0 +1,270 @@
+"""What a report says on trust: every number against one that was computed in another way."""
+
+import re
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from findings import HOSTILE, make, normalise
+
+from calida.report import judge, render
+from calida.report.figures import courses, reliability, views
+from calida.report.trust_figures import recipes, risk_coverage, validators
+from calida.validation import VALIDATORS
+
+ORACLE_ROWS = {
+    "adapted, by confidence (oracle)": lambda view: -view.target.max(1),
+    "adapted, by entropy (oracle)": lambda view: view.uncertainty[:, 0],
+    "adapted, by mutual information (oracle)": lambda view: view.uncertainty[:, 2],
+    "adapted, by sum (oracle)": lambda view: view.uncertainty[:, 0].astype(float) + view.uncertainty[:, 2],
+}
+CANDIDATES = {
+    "calida": {"im": 1.25, "entropy": 0.5, "ensv": 0.9},
+    HOSTILE: {"im": 0.75, "entropy": 0.25, "ensv": 0.8},
+}
+
+
+def percent(text):
+    return float(text.rstrip("%")) / 100
+
+
+def everything(figure):
+    """All the words and pictures of a figure as text."""
+    return " ".join([figure.title, figure.caption, *(panel.title + panel.picture for panel in figure.panels)]) + str(
+        [figure.legend, figure.table]
+    )
+
+
+@pytest.mark.parametrize("row", ORACLE_ROWS)
+def test_errors_by_coverage_are_those_of_the_sorted_samples(row):
+    finding = make(sharpness=(1.0, 2.0))
+    after = finding.evidence.after
+    wrong = (after.target.argmax(1) != finding.truth)[np.argsort(ORACLE_ROWS[row](after), kind="stable")]
+    _, area, *errors = next(cells for cells in risk_coverage(finding).table.rows if cells[0] == row)
+    assert wrong.any()
+    for cell, kept in zip(errors, (45, 72, 81, 90), strict=True):
+        assert percent(cell) == pytest.approx(wrong[:kept].sum() / kept, abs=5.1e-5)
+    assert percent(area) == pytest.approx(np.mean([wrong[:kept].mean() for kept in range(1, 91)]), abs=5.1e-5)
+
+
+def test_the_expected_risk_is_what_the_confidence_leaves_and_the_caption_tells_it():
+    finding = make(sharpness=(1.0, 5.0))
+    doubt = np.sort(1 - np.exp(finding.evidence.after.target.astype(float)).max(1))
+    within = max(kept for kept in range(1, 91) if doubt[:kept].mean() <= 0.02)
+    for figure in (risk_coverage(finding), risk_coverage(make(sharpness=(1.0, 5.0), truth_known=False))):
+        assert f"{doubt[:81].mean():.1%} of these answers are expected to be wrong" in figure.caption
+        assert f"here that is {within / 90:.1%} of the samples" in figure.caption
+        assert "<code>calida predict RUN DATA</code> <code>--coverage 0.9</code>" in figure.caption
+        assert "<code>--max-risk 0.02</code>" in figure.caption
+    expected = risk_coverage(finding).table.rows[0]
+    assert expected[0] == "adapted, expected without labels"
+    assert [percent(cell) for cell in expected[2:]] == pytest.approx(
+        [doubt[:kept].mean() for kept in (45, 72, 81, 90)], abs=5.1e-5
+    )
+
+
+def test_the_dots_stand_where_their_numbers_say():
+    finding = make(sharpness=(1.0, 2.0))
+    counted = risk_coverage(finding).panels[0].picture
+    dots = re.findall(r'<circle cx="([\d.]+)" cy="([\d.]+)".*?: ([\d.]+)% wrong of the most certain (\d+)%', counted)
+    assert len(dots) == 30  # expected, by confidence, and source only
+    x, y, share, coverage = np.array(dots, dtype=float).T
+    for place, value in ((x, coverage), (y, share)):
+        line = np.polyfit(value, place, 1)
+        assert np.abs(np.polyval(line, value) - place).max() < 0.3
+    assert np.polyfit(share, y, 1)[0] < 0
+    after = finding.evidence.after
+    wrong = (after.target.argmax(1) != finding.truth)[np.argsort(-after.target.max(1), kind="stable")]
+    told = [float(found) for found in re.findall(r"by confidence \(oracle\): ([\d.]+)% wrong", counted)][:10]
+    assert told == pytest.approx([100 * wrong[: 9 * tenth].mean() for tenth in range(1, 11)], abs=0.051)
+
+
+def test_without_labels_nothing_is_counted():
+    finding = make(truth_known=False)
+    figure = risk_coverage(finding)
+    assert "oracle" not in everything(figure)
+    assert len(figure.panels) == 1
+    doubt = np.sort(1 - np.exp(finding.evidence.after.target.astype(float)).max(1))
+    assert len(figure.table.rows) == 10
+    for tenth, (coverage, answers, expected, least) in enumerate(figure.table.rows, start=1):
+        assert (coverage, answers) == (f"{10 * tenth}%", str(9 * tenth))
+        assert percent(expected) == pytest.approx(doubt[: 9 * tenth].mean(), abs=5.1e-5)
+        assert percent(least) == pytest.approx(1 - doubt[9 * tenth - 1], abs=5.1e-4)
+
+
+def test_a_point_network_is_not_ordered_by_what_it_has_not():
+    def rows(finding):
+        return [cells[0] for cells in risk_coverage(finding).table.rows]
+
+    assert set(ORACLE_ROWS) < set(rows(make()))
+    assert "source only, by confidence (oracle)" in rows(make())
+    names = rows(make(point=True))
+    assert "adapted, by entropy (oracle)" in names
+    assert not any("mutual information" in name or "sum" in name for name in names)
+
+
+def test_curves_stay_small_and_stand_equal_confidence():
+    finding = make()
+    before, after = (
+        replace(one, target=np.tile(one.target, (50, 1)), uncertainty=np.tile(one.uncertainty, (50, 1)))
+        for one in (finding.evidence.before, finding.evidence.after)
+    )
+    many = replace(finding.evidence, before=before, after=after, truth=np.tile(finding.truth, 50))
+    figure = risk_coverage(replace(finding, evidence=many))
+    for line in re.findall(r'<polyline points="([^"]*)" class="line by', "".join(p.picture for p in figure.panels)):
+        assert len(line.split()) == 100
+    sure = replace(
+        finding.evidence.after, target=np.log(np.tile([[0.8, 0.1, 0.1]], (90, 1))), uncertainty=np.ones((90, 3))
+    )
+    figure = risk_coverage(replace(finding, evidence=replace(finding.evidence, after=sure)))
+    assert [percent(cell) for cell in figure.table.rows[0][1:]] == pytest.approx([0.2] * 5)
+    assert "that is none" in figure.caption
+    adapted = [cells for cells in figure.table.rows if cells[0].startswith("adapted, by")]
+    assert [cells[0] for cells in adapted] == ["adapted, by confidence (oracle)"]
+    assert [percent(cell) for cell in adapted[0][1:]] == pytest.approx([2 / 3] * 5, abs=5.1e-5)
+
+
+def ece(log_probs, labels):
+    """Expected calibration error over 15 bins, one at a time."""
+    confidence, right = np.exp(log_probs.max(1)), log_probs.argmax(1) == labels
+    bins = np.clip(np.ceil(confidence * 15).astype(int) - 1, 0, 14)
+    return sum(
+        (bins == index).mean() * abs(right[bins == index].mean() - confidence[bins == index].mean())
+        for index in set(bins)
+    )
+
+
+def test_reliability_shows_calibrated_beside_raw():
+    finding = make(sharpness=(1.0, 2.0), temperature=0.6)
+    calibrated = finding.evidence.after.target.astype(float)
+    told = {(name, domain): percent(error) for name, domain, error, _ in reliability(finding).table.rows}
+    raw = normalise(0.6 * calibrated)
+    assert told["adapted", "target (oracle)"] == pytest.approx(ece(calibrated, finding.truth), abs=5.1e-5)
+    assert told["adapted", "target, not calibrated (oracle)"] == pytest.approx(ece(raw, finding.truth), abs=5.1e-5)
+    assert told["adapted", "target (oracle)"] != told["adapted", "target, not calibrated (oracle)"]
+    assert "not calibrated" not in everything(reliability(make(temperature=1.0)))
+    assert "not calibrated" not in everything(reliability(make(truth_known=False)))
+
+
+def test_validators_are_told_for_every_candidate_and_the_returned_one_is_marked():
+    finding = make()
+    finding.rounds[-1]["kept"] = False  # so the first round of adaptation is the one that was kept
+    figure = validators(finding)
+    assert figure.table.header[3:] == ["source only", "round 1 (returned)", "round 2"]
+    told = {cells[0]: cells[1:] for cells in figure.table.rows}
+    assert set(VALIDATORS) < set(told)
+    for name, validator in VALIDATORS.items():
+        meaning, better, *values = told[name]
+        assert meaning == validator.summary
+        assert better == ("higher" if validator.higher_is_better else "lower")
+        assert [float(value) for value in values] == pytest.approx(
+            [record["validators"][name] for record in finding.rounds[1:]]
+        )
+        panel = next(panel for panel in figure.panels if panel.title == name)
+        assert panel.note == f"{better} is better"
+        dots = re.findall(r'<circle cx="([\d.]+)" cy="([\d.]+)" r="([\d.]+)"', panel.picture)
+        assert len(dots) == 4
+        assert dots[3][:2] == dots[1][:2]  # the ring
+        assert (float(dots[2][1]) < float(dots[0][1])) == validator.higher_is_better
+    assert told["votes"][2:] == ["", "5 of 5", "5 of 5"]
+    assert told["target accuracy (oracle)"][2:] == ["80.00%", "85.00%", "90.00%"]
+    assert len(figure.panels) == len(VALIDATORS) + 1
+
+
+def test_validators_need_no_labels_and_something_to_compare():
+    figure = validators(make(truth_known=False))
+    assert len(figure.panels) == len(VALIDATORS)
+    assert "oracle" not in everything(figure)
+    assert validators(make(adapted=False)) is None
+    assert recipes(make()) is None
+
+
+def test_recipes_are_ranked_by_each_validator():
+    figure = recipes(make(candidates=CANDIDATES))
+    assert figure.table.header == [
+        "recipe",
+        "im (higher is better)",
+        "entropy (lower is better)",
+        "ensv (higher is better)",
+    ]
+    assert figure.table.rows == [
+        ["calida (returned)", "1.25", "0.5", "0.9"],
+        [HOSTILE, "0.75", "0.25", "0.8"],
+    ]
+    strengths = [float(found) for found in re.findall(r"--strength:([\d.]+)", figure.panels[0].picture)]
+    best = [column[0] > column[1] for column in np.array(strengths).reshape(3, 2)]
+    assert best == [True, False, True]
+    assert HOSTILE not in figure.panels[0].picture
+    assert "rank 2 of 2" in figure.panels[0].picture
+
+
+def test_the_rounds_mark_what_was_returned_and_why_it_stopped():
+    finding = make()
+    finding.rounds[-1].update(kept=False, stopped=f"stopped: class {HOSTILE} is taking over")
+    figure = courses(finding)
+    notes = [cells[-1] for cells in figure.table.rows]
+    assert notes == ["", "", "returned", f"stopped: class {HOSTILE} is taking over"]
+    assert f"Round 2 was stopped: class {HOSTILE} is taking over." in figure.caption
+    for panel in figure.panels:
+        line = re.search(r'<line x1="([\d.]+)" x2="\1" y1="10" y2="\d+" class="returned">', panel.picture)
+        dots = [float(found) for found in re.findall(r'<circle cx="([\d.]+)"', panel.picture)]
+        assert float(line[1]) in dots
+    assert HOSTILE not in render(finding)
+
+
+def test_a_fallen_back_run_says_so(open_page):
+    for truth_known in (True, False):
+        finding = make(fell_back=True, truth_known=truth_known)
+        assert [name for name, _ in views(finding)] == ["source only"]
+        verdict = judge(finding)
+        assert verdict.level == "care"
+        assert "source-only classifier" in verdict.headline
+        page = open_page(finding)
+        assert page.locator(".strip dd").first.inner_text().startswith("source only")
+        assert page.locator(".tiles .was").count() == 0
+        assert "returned: source only" in page.locator("#validators .legend").inner_text()
+        assert "source only (returned)" in page.locator("#validators th").all_text_contents()
+        assert "adapted" not in page.locator("#reliability").inner_text()
+
+
+def test_the_strip_tells_what_is_known_without_labels(open_page):
+    warnings = [f"The class {HOSTILE} is rare.", "The inputs are not comparable."]
+    finding = make(truth_known=False, sharpness=(7.0, 7.0), warnings=warnings, candidates=CANDIDATES)
+    page = open_page(finding)
+    told = dict(
+        zip(page.locator(".strip dt").all_inner_texts(), page.locator(".strip dd").all_inner_texts(), strict=True)
+    )
+    assert told["returned"].split("\n") == ["round 2 of 2", "recipe calida, the best ranked of 2"]
+    assert told["target accuracy, estimated"].split("\n") == ["81.2%", "75.4% to 87.6%, without labels"]
+    assert told["calibration"].split("\n") == ["temperature 1.50", "pseudocal: mixed pairs of target samples"]
+    assert told["warnings"].split("\n")[0] == "2"
+    assert page.locator(".warnings li").all_inner_texts() == warnings
+    assert page.locator("img[src=x]").count() == 0
+    assert page.locator(".strip svg").get_attribute("aria-label") == "Estimated 81.2%, between 75.4% and 87.6%"
+    assert judge(finding).level == "care"
+
+
+def test_the_interval_shows_the_truth_beside_the_estimate(open_page):
+    finding = make()
+    accuracy = finding.after["oracle"]["accuracy"]
+    mark = open_page(finding).locator(".strip svg .truth").bounding_box()
+    track = open_page(finding).locator(".strip svg .track").bounding_box()
+    assert (mark["x"] + mark["width"] / 2 - track["x"]) / track["width"] == pytest.approx(accuracy, abs=0.01)
+    assert any("misses the measured" in sentence for sentence in judge(finding).sentences)
+    finding.metrics["trust"]["accuracy"] = {"value": accuracy, "low": accuracy - 0.01, "high": accuracy}
+    assert any("holds the measured" in sentence for sentence in judge(finding).sentences)
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_all_of_it_fits_a_phone(open_page, scheme):
+    finding = make(warnings=[f"{HOSTILE} " * 5, "x" * 200], candidates=CANDIDATES)
+    page = open_page(finding, viewport={"width": 360, "height": 700}, color_scheme=scheme)
+    assert page.evaluate("document.documentElement.scrollWidth") <= 360
+    assert page.locator("img[src=x]").count() == 0
+    assert HOSTILE in page.locator("#recipes td").all_text_contents()
+    ink = page.locator("#risk polyline.expected").first.evaluate("line => getComputedStyle(line).stroke")
+    levels = [int(part) for part in re.findall(r"\d+", ink)]
+    assert (sum(levels) > 3 * 128) == (scheme == "dark")
+    page.locator("#validators summary").focus()
+    page.keyboard.press("Enter")
+    assert page.locator("#validators table").is_visible()

@@ -1,0 +1,308 @@
+"""Trust without target labels in whole runs: the round that is kept, the guard, temperatures, several recipes."""
+
+import pytest
+import shift
+import torch
+
+import calida
+from calida.adaptation import AUTO_RECIPES, Trust, returned_record, task
+from calida.calibration import CALIBRATIONS, DEFAULT_CALIBRATION, Grounds, estimate_accuracy, fit_temperature
+from calida.data import Labelled, split_validation
+from calida.objective import Weighted
+from calida.seeds import Seeds
+from calida.training import read_bundle
+from calida.validation import DECIDING, ENSV, PSEUDOCAL_SHARE, SOURCE_ONLY, VALIDATORS, Viewpoint, validate
+
+SMALL = {"batch_size": 40, "pretrain_epochs": 2, "rounds": 3, "passes": 1, "gvr_groups": 4, "device": "cpu"}
+SOURCE, TARGET, TRUTH = shift.make(rows=200)
+
+
+def run(recipe="brer-inf", target=TARGET, **options):
+    return calida.adapt(SOURCE, target, recipe, **{**SMALL, **options})
+
+
+def weights(adapted):
+    return adapted.classifier.state_dict()
+
+
+def assert_same(a, b):
+    assert a.keys() == b.keys()
+    assert all(torch.equal(value, b[key]) for key, value in a.items())
+
+
+def without_times(history, *more):
+    return [{key: value for key, value in record.items() if key not in ("seconds", *more)} for record in history]
+
+
+def viewpoint(adapted):
+    """What the run looked at its classifiers with."""
+    (x, y), recipe = SOURCE, adapted.recipe
+    held = split_validation(y, 0.1, Seeds(0))[1]
+    return Viewpoint(Labelled(x[held], y[held]), TARGET, recipe.num_samples, Seeds(0), 4 * recipe.batch_size)
+
+
+@pytest.fixture
+def keep(monkeypatch):
+    """Rounds of adaptation that are preferred to those before them, by their numbers from 0."""
+
+    def only(*rounds):
+        monkeypatch.setattr(task, "prefers", lambda rule, record, *_: record["round"] in rounds)
+
+    return only
+
+
+@pytest.mark.parametrize(("preferred", "returned"), [((), -1), ((0,), 0), ((0, 1), 1), ((0, 2), 2)])
+def test_the_round_that_was_kept_is_returned(keep, tmp_path, preferred, returned):
+    """Its weights are those of the checkpoint after it, and predict as was recorded then."""
+    keep(*preferred)
+    saved = []
+
+    def observe(record):
+        if record["kind"] == "round":
+            tensors = read_bundle(tmp_path, "checkpoint").tensors
+            saved.append({key.removeprefix("model/"): tensors[key] for key in tensors if key.startswith("model/")})
+
+    adapted = run(folder=tmp_path, observe=observe, guard=False)
+    assert_same(weights(adapted), saved[2 + returned])
+    record = adapted.history[2 + returned]
+    assert returned_record(adapted.history) == record
+    assert adapted.trust.returned == (SOURCE_ONLY if returned < 0 else f"round {returned + 1} of 3")
+    prediction = adapted.predict(TARGET, raw=True)
+    assert float(prediction.entropy.mean()) == pytest.approx(record["target"]["entropy"], rel=1e-5)
+    assert float(prediction.confidence.mean()) == pytest.approx(record["target"]["confidence"], rel=1e-5)
+    values = validate(viewpoint(adapted).look(adapted.classifier), Seeds(0))
+    assert values == pytest.approx(record["validators"], rel=1e-4)
+    others = [past["target"]["entropy"] for past in adapted.history[1:] if past is not record]
+    assert all(abs(entropy - record["target"]["entropy"]) > 1e-4 for entropy in others)
+
+
+class Stop(Exception):
+    """Raised by an observer, as an interrupt would be."""
+
+
+def stop(record):
+    if record["kind"] == "round":
+        raise Stop
+
+
+@pytest.mark.parametrize("preferred", [(), (0,), (0, 1), None], ids=str)
+def test_interrupted_after_any_round_and_resumed_returns_the_same_round(keep, tmp_path, preferred):
+    """Also one that was followed by others, of which the checkpoint holds both weights; None is the rule itself."""
+    if preferred is not None:
+        keep(*preferred)
+    options = {"guard": preferred is None, "recipe": "dual"}
+    for _ in range(5):
+        with pytest.raises(Stop):
+            run(folder=tmp_path, resume=True, observe=stop, **options)
+    resumed, straight = run(folder=tmp_path, resume=True, **options), run(**options)
+    assert_same(weights(resumed), weights(straight))
+    assert_same(weights(resumed.source_only), weights(straight.source_only))
+    assert without_times(resumed.history) == without_times(straight.history)
+    assert resumed.trust == straight.trust
+    if preferred is not None:
+        assert straight.trust.returned == (f"round {len(preferred)} of 3" if preferred else SOURCE_ONLY)
+
+
+class ToOneClass:
+    """Drives every target sample to class 0."""
+
+    domains = ("target",)
+
+    def __call__(self, step):
+        return -step.log_probs("target")[:, 0].mean()
+
+
+COLLAPSING = {
+    "recipe": "rer-1",
+    "terms": {"one class": Weighted(ToOneClass(), 50.0)},
+    "learning_rate": 0.01,
+    "rounds": 5,
+}
+
+
+def test_the_guard_ends_a_run_that_collapses_and_returns_the_source_only_classifier(tmp_path):
+    adapted = run(**COLLAPSING, folder=tmp_path)
+    *before, last = adapted.history
+    assert last["stopped"].startswith("stopped: class 0 is taking over")
+    assert not any("stopped" in record for record in before)
+    assert last["phase"] == "adapt"
+    assert last["round"] + 1 < 5
+    assert adapted.trust.returned == SOURCE_ONLY
+    assert f"Round {last['round'] + 1} was {last['stopped']}." in adapted.trust.warnings
+    alone = run("source", rounds=0)
+    assert_same(weights(adapted), weights(alone))
+    assert_same(weights(adapted), weights(adapted.source_only))
+    assert adapted.temperature == pytest.approx(alone.temperature)
+    resumed = run(**COLLAPSING, folder=tmp_path, resume=True)  # nothing is left to do
+    assert resumed.history == adapted.history
+    assert_same(weights(resumed), weights(alone))
+
+
+def test_without_the_guard_a_collapsing_run_goes_to_its_end():
+    adapted = run(**COLLAPSING, guard=False, choice="last")
+    assert [record["round"] for record in adapted.history if record["phase"] == "adapt"] == list(range(5))
+    assert not any("stopped" in record for record in adapted.history)
+    assert (adapted.predict(TARGET).labels == 0).all()
+    assert adapted.trust.returned == "round 5 of 5"
+    assert adapted.trust.warnings == ()
+
+
+@pytest.mark.parametrize("options", [{}, {"choice": "source", "guard": False}], ids=str)
+def test_garbage_target_labels_change_nothing_that_is_returned(options):
+    """Weights, the round that was chosen, temperature, estimate and all that is said of them."""
+    blind = run("rer-1", **options)
+    for labels in (TRUTH, torch.zeros(200, dtype=torch.long)):
+        told = run("rer-1", oracle_labels=labels, **options)
+        assert_same(weights(blind), weights(told))
+        assert told.trust == blind.trust
+        assert without_times(told.history, "oracle") == without_times(blind.history)
+        assert "oracle" in told.history[-1]
+
+
+@pytest.mark.parametrize("name", ["source", "entropy", "devn"])
+def test_a_validators_name_returns_its_best_round(name):
+    adapted = run("rer-1", choice=name, guard=False)
+    keys = [VALIDATORS[name].key(record["validators"][name]) for record in adapted.history[2:]]
+    assert adapted.trust.returned == f"round {keys.index(max(keys)) + 1} of 3"
+
+
+def test_choice_and_guard_do_not_touch_training():
+    """Every round is the same round, whichever is returned in the end."""
+    runs = [run("rer-1", **options) for options in ({}, {"choice": "last", "guard": False}, {"choice": "source"})]
+    for other in runs[1:]:
+        assert without_times(runs[0].history, "kept") == without_times(other.history, "kept")
+
+
+def test_each_calibration_finds_its_temperature_on_the_returned_round(tmp_path):
+    """A finished run is settled again: no weight moves, and the temperature is that of a look from outside."""
+    first = run(folder=tmp_path, calibration="none")
+    view = viewpoint(first)
+    outlook = view.look(first.classifier)
+    grounds = Grounds(outlook, view.mix(first.classifier, outlook.target.labels, PSEUDOCAL_SHARE))
+    assert first.temperature == 1.0
+    for name in CALIBRATIONS:
+        again = run(folder=tmp_path, resume=True, calibration=name)
+        assert_same(weights(again), weights(first))
+        assert again.trust.calibration == name
+        assert again.temperature == pytest.approx(CALIBRATIONS[name].temperature(grounds), rel=1e-4)
+        assert again.trust.accuracy.to_json() == pytest.approx(estimate_accuracy(grounds).to_json(), rel=1e-4)
+        if name == "source":
+            held = view.validation
+            fitted = fit_temperature(first.predict(held.x, raw=True).log_probs, held.y)
+            assert again.temperature == pytest.approx(fitted, rel=1e-4)
+
+
+@pytest.fixture(scope="module")
+def adapted():
+    return run(guard=False, choice="last")
+
+
+def test_predictions_are_raw_ones_at_the_temperature(adapted):
+    assert adapted.trust.calibration == DEFAULT_CALIBRATION
+    assert adapted.temperature == adapted.trust.temperature != 1.0
+    raw, calibrated = adapted.predict(TARGET, raw=True), adapted.predict(TARGET)
+    expected = raw.tempered(adapted.temperature)
+    for part in ("log_probs", "entropy", "aleatoric", "epistemic", "features"):
+        assert torch.equal(getattr(calibrated, part), getattr(expected, part))
+    assert torch.equal(calibrated.labels, raw.labels)
+    assert not torch.allclose(calibrated.log_probs, raw.log_probs, atol=1e-3)
+    assert adapted.source_only.temperature == 1.0
+
+
+def test_saved_and_loaded_is_trusted_alike(adapted, tmp_path):
+    adapted.save(tmp_path)
+    loaded = calida.load(tmp_path, device="cpu")
+    assert loaded.trust == adapted.trust
+    assert loaded.temperature == adapted.temperature
+    assert torch.equal(loaded.predict(TARGET).log_probs, adapted.predict(TARGET).log_probs)
+    assert torch.equal(loaded.predict(TARGET, raw=True).log_probs, adapted.predict(TARGET, raw=True).log_probs)
+    assert Trust.from_json(adapted.trust.to_json()) == adapted.trust
+    assert loaded.source_only.trust is None
+
+
+def test_the_data_are_looked_at_while_the_guard_is_on():
+    far = TARGET.clone()
+    far[:, 4] *= 1000
+    options = {"target": far, "rounds": 1, "recipe": "rer-1"}
+    assert any(warning.startswith("Feature 4 is") for warning in run(**options).trust.warnings)
+    assert run(**options, guard=False).trust.warnings == ()
+
+
+def test_images_of_any_number_of_channels_can_be_trusted():
+    x = torch.rand(24, 2, 8, 8, generator=torch.Generator().manual_seed(0))
+    options = {"batch_size": 8, "pretrain_epochs": 1, "rounds": 1, "device": "cpu"}
+    made = calida.adapt((x, torch.arange(24) % 2), x + 0.1, "rer-1", **options)
+    assert 0 <= made.trust.accuracy.low <= made.trust.accuracy.value <= made.trust.accuracy.high <= 1
+
+
+AUTO = {"recipe": "auto", "rounds": 2}
+
+
+@pytest.fixture(scope="module")
+def automatic():
+    records = []
+    return run(**AUTO, observe=records.append), records
+
+
+def test_auto_returns_the_run_of_one_of_its_recipes(automatic):
+    """Bit for bit what the recipe gives alone, with the same temperature."""
+    chosen, _ = automatic
+    assert chosen.recipe.name in AUTO_RECIPES
+    alone = run(chosen.recipe.name, rounds=2)
+    assert_same(weights(chosen), weights(alone))
+    assert_same(weights(chosen.source_only), weights(alone.source_only))
+    assert chosen.temperature == alone.temperature
+    assert chosen.trust.accuracy == alone.trust.accuracy
+    assert chosen.trust.returned == alone.trust.returned
+    assert chosen.trust.reason.endswith(alone.trust.reason)
+    assert without_times(chosen.history, "recipe") == without_times(alone.history)
+
+
+def test_auto_tells_what_validators_make_of_all_recipes(automatic):
+    chosen, records = automatic
+    table = chosen.trust.candidates
+    assert list(table) == list(AUTO_RECIPES)
+    assert max(table, key=lambda name: table[name][DECIDING]) == chosen.recipe.name
+    assert all(row.keys() == {*VALIDATORS, ENSV} for row in table.values())
+    assert f"Of {len(AUTO_RECIPES)} recipes, {chosen.recipe.name} has the best {DECIDING}" in chosen.trust.reason
+    returned = returned_record(chosen.history)["validators"]
+    assert {name: table[chosen.recipe.name][name] for name in VALIDATORS} == returned
+    starts = [record for record in records if record["kind"] == "start"]
+    assert [record["recipe"] for record in starts] == list(AUTO_RECIPES)
+    assert [len(record["history"]) for record in starts] == [0, 4, 8]
+    assert Trust.from_json(chosen.trust.to_json()) == chosen.trust
+
+
+def test_auto_is_resumed_in_the_recipe_that_was_interrupted(automatic, tmp_path):
+    chosen, records = automatic
+    seen = []
+
+    def stop_late(record):
+        seen.append(record)
+        if sum(one["kind"] == "round" for one in seen) == 6:  # in the middle of the second recipe
+            raise Stop
+
+    with pytest.raises(Stop):
+        run(**AUTO, folder=tmp_path, observe=stop_late)
+    after = []
+    resumed = run(**AUTO, folder=tmp_path, resume=True, observe=after.append)
+    assert_same(weights(resumed), weights(chosen))
+    assert resumed.trust == chosen.trust
+    assert without_times(resumed.history) == without_times(chosen.history)
+    rounds = [record for record in seen + after if record["kind"] == "round"]
+    assert without_times(rounds) == without_times(record for record in records if record["kind"] == "round")
+    with pytest.raises(calida.InputError, match="already holds a run"):
+        run(**AUTO, folder=tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        ({"choice": "best"}, "unknown choice 'best'; did you mean"),
+        ({"calibration": "plat"}, "unknown calibration 'plat'; did you mean"),
+    ],
+)
+def test_unknown_names_are_refused_before_any_work(options, sentence, tmp_path):
+    with pytest.raises(calida.InputError, match=sentence):
+        run(folder=tmp_path, **options)
+    assert not list(tmp_path.iterdir())

@@ -1,0 +1,198 @@
+"""Which round is kept: hand-made records against the rule in words."""
+
+import itertools
+import random
+
+import pytest
+
+from calida.errors import InputError
+from calida.validation import (
+    DEFAULT_RULE,
+    LAST,
+    SOURCE_ONLY,
+    VALIDATORS,
+    VOTERS,
+    check_rule,
+    explain_choice,
+    merit,
+    prefers,
+    votes,
+)
+
+MAJORITY = len(VOTERS) // 2 + 1
+RULES = (DEFAULT_RULE, LAST, *VALIDATORS)
+
+
+def record(keys, index=None, rounds=None, **more):
+    """A round whose validators stand at these keys, for which more is better whatever the validator."""
+    values = {name: VALIDATORS[name].key(keys[name]) for name in VALIDATORS}  # turned twice is as it was
+    place = {"phase": "pretrain", "round": 1, "rounds": 2} if index is None else {"phase": "adapt", "round": index}
+    return {"kind": "round", **place, **({} if index is None else {"rounds": rounds}), "validators": values, **more}
+
+
+def even(value):
+    return dict.fromkeys(VALIDATORS, value)
+
+
+def kept_by(rule, guard, all_keys):
+    """Feed rounds one after another, as a run does; give the history."""
+    start, *later = all_keys
+    history = [{"kind": "round", "phase": "pretrain", "round": 0, "kept": True}, record(start, kept=True)]
+    for index, keys in enumerate(later):
+        now = record(keys, index, len(later))
+        history.append({**now, "kept": prefers(rule, now, history, guard)})
+    return history
+
+
+def last_kept(history):
+    """The number of the kept round, 0 for source only."""
+    looked = [past for past in history if "validators" in past]
+    return max(place for place, past in enumerate(looked) if past["kept"])
+
+
+def random_runs(count, rounds=5, seed=0):
+    chance = random.Random(seed)
+    for _ in range(count):
+        yield [{name: chance.gauss(place * 0.3, 1) for name in VALIDATORS} for place in range(rounds + 1)]
+
+
+def won(keys, start):
+    return sum(keys[name] > start[name] for name in VOTERS)
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_with_the_guard_no_round_is_kept_that_loses_the_vote(rule):
+    refused = 0
+    for run in random_runs(60):
+        history = kept_by(rule, True, run)
+        for keys, past in zip(run[1:], history[2:], strict=True):
+            if won(keys, run[0]) < MAJORITY:
+                assert not past["kept"]
+                refused += 1
+    assert refused > 20
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_without_the_guard_the_first_round_is_always_kept(rule):
+    for run in [*random_runs(30), [even(1.0), even(-1.0)], [even(0.0), even(0.0)]]:
+        assert kept_by(rule, False, run)[2]["kept"]
+
+
+@pytest.mark.parametrize("guard", [False, True])
+def test_the_rule_last_keeps_the_last_that_may_be_kept(guard):
+    for run in random_runs(60):
+        history = kept_by(LAST, guard, run)
+        allowed = [
+            0,
+            *(place for place, keys in enumerate(run) if place and (not guard or won(keys, run[0]) >= MAJORITY)),
+        ]
+        assert last_kept(history) == allowed[-1]
+
+
+@pytest.mark.parametrize("name", VALIDATORS)
+def test_a_validators_name_picks_its_best_round(name):
+    """Turned the right way: the highest source accuracy, the lowest entropy."""
+    for run in random_runs(40):
+        assert last_kept(kept_by(name, False, run)) == max(range(1, len(run)), key=lambda place: run[place][name])
+    scale = {"low": 0.1, "high": 0.9}
+    values = {word: {"validators": {**even(0.0), name: value}} for word, value in scale.items()}
+    better = "high" if VALIDATORS[name].higher_is_better else "low"
+    assert max(values, key=lambda word: merit(name, values[word])) == better
+
+
+@pytest.mark.parametrize("rule", [DEFAULT_RULE, *VALIDATORS])
+def test_what_is_kept_at_the_end_is_the_best_of_what_the_guard_allows(rule):
+    """And so at every moment before the end: a run that is cut off has kept the best so far."""
+    sources = 0
+    for run in random_runs(60, seed=1):
+        history = kept_by(rule, True, run)
+        looked = history[1:]
+        for end in range(1, len(run) + 1):
+            allowed = [place for place in range(1, end) if won(run[place], run[0]) >= MAJORITY]
+            best = max([0, *allowed], key=lambda place: merit(rule, looked[place]))
+            assert last_kept(history[: end + 1]) == best
+        sources += last_kept(history) == 0
+    assert 0 < sources < 60
+
+
+@pytest.mark.parametrize("rule", [DEFAULT_RULE, *VALIDATORS])
+def test_of_equal_rounds_the_first_is_kept(rule):
+    assert last_kept(kept_by(rule, False, [even(0.0), even(1.0), even(1.0)])) == 1
+    assert last_kept(kept_by(rule, True, [even(0.0), even(1.0), even(1.0)])) == 1
+    assert last_kept(kept_by(rule, True, [even(0.0), even(0.0), even(0.0)])) == 0
+
+
+def test_votes_name_the_voters_that_find_a_round_better():
+    for better in itertools.chain.from_iterable(
+        itertools.combinations(VOTERS, size) for size in range(len(VOTERS) + 1)
+    ):
+        keys = {**even(0.0), **dict.fromkeys(better, 1.0)}
+        assert votes(record(keys, 0, 1), record(even(0.0))) == list(better)
+        assert prefers(LAST, record(keys, 0, 1), [record(even(0.0), kept=True)], True) == (len(better) >= MAJORITY)
+
+
+def test_a_tie_is_no_vote():
+    assert votes(record(even(2.0), 0, 1), record(even(2.0))) == []
+
+
+def test_records_may_hold_more_than_is_read():
+    """Oracle figures, and rounds that were not looked at, do not enter."""
+    for run in random_runs(10):
+        plain = kept_by(DEFAULT_RULE, True, run)
+        told = [{**past, "oracle": {"accuracy": 1.0 / (1 + place)}} for place, past in enumerate(plain)]
+        for place in range(2, len(plain)):
+            assert prefers(DEFAULT_RULE, told[place], told[:place], True) == plain[place]["kept"]
+
+
+@pytest.mark.parametrize("guard", [False, True])
+@pytest.mark.parametrize("rule", RULES)
+def test_the_explanation_names_the_round_that_was_kept(rule, guard):
+    seen = set()
+    for run in [*random_runs(30, seed=2), [even(0.0), *[even(-1.0)] * 5]]:
+        history = kept_by(rule, guard, run)
+        place, reason = explain_choice(history, rule, guard)
+        number = last_kept(history)
+        assert place == (SOURCE_ONLY if number == 0 else f"round {number} of 5")
+        seen.add(number == 0)
+        assert reason.endswith(".")
+        assert "\n" not in reason
+        if number and guard:
+            for name in VOTERS:
+                assert (name in reason.split("prefer it")[1]) == (run[number][name] > run[0][name])
+            assert f"{won(run[number], run[0])} of {len(VOTERS)} prefer it" in reason
+        if rule in VALIDATORS:
+            assert rule in reason
+    assert seen == ({True, False} if guard else {False})
+
+
+def test_where_no_round_won_the_explanation_says_what_was_asked_of_them():
+    """By the rule "last" nothing but the votes; by others a better value too."""
+    run = [even(0.0), even(-1.0)]
+    votes_needed = f"no round won {MAJORITY} of {len(VOTERS)} votes ({', '.join(VOTERS)})"
+    for rule in RULES:
+        _, reason = explain_choice(kept_by(rule, True, run), rule, True)
+        assert votes_needed in reason
+        assert ("a better" in reason) == (rule != LAST)
+        assert rule not in VALIDATORS or f"a better {rule} than the source-only classifier" in reason
+
+
+def test_a_recipe_without_adaptation_says_so():
+    place, reason = explain_choice([record(even(0.0), kept=True)], DEFAULT_RULE, True)
+    assert place == SOURCE_ONLY
+    assert reason == "The recipe trains on source alone."
+
+
+@pytest.mark.parametrize(
+    ("rule", "near"), [("lats", "last"), ("corrc", "corr-c"), ("mix-val", "mixval"), ("?", "default")]
+)
+def test_an_unknown_rule_gets_the_nearest_names(rule, near):
+    with pytest.raises(InputError, match=f"did you mean .*{near}") as caught:
+        check_rule(rule)
+    assert str(caught.value).startswith(f"unknown choice {rule!r}")
+
+
+def test_every_rule_is_known_and_voters_are_validators():
+    for rule in RULES:
+        check_rule(rule)
+    assert set(VOTERS) <= set(VALIDATORS)
+    assert len(VOTERS) % 2  # or half the votes would be neither won nor lost
