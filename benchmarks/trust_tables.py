@@ -150,6 +150,12 @@ def calibration_table(runs: list[Run]) -> str:
     return table(["task", *header[:-1], "oracle temperature"], rows)
 
 
+def default_runs(runs: list[Run], choices: list[dict[str, Any]]) -> list[Run]:
+    """The runs that `--recipe auto` returns."""
+    chosen = {(choice["task"], choice["seed"], choice["auto"]["chosen"]) for choice in choices}
+    return [run for run in runs if (run["task"], run["seed"], run["setting"]) in chosen]
+
+
 def estimate_table(runs: list[Run]) -> str:
     """Mean distance, in points, of estimated and true accuracy of the returned classifiers."""
     rows = []
@@ -229,8 +235,12 @@ def render(runs: list[Run], choices: list[dict[str, Any]]) -> str:
     parts = {
         "Choosing a round": rounds_table(runs),
         "Choosing among runs": selection_table(choices),
-        "Calibration: target ECE in %": calibration_table(runs),
-        "Estimated accuracy: mean distance from the true one, in points": estimate_table(runs),
+        "Calibration of what `--recipe auto` returns: target ECE in %": calibration_table(default_runs(runs, choices)),
+        "Calibration of all settings": calibration_table(runs),
+        "Estimated accuracy of what `--recipe auto` returns: mean distance in points": estimate_table(
+            default_runs(runs, choices)
+        ),
+        "Estimated accuracy of all settings": estimate_table(runs),
         "The guard: oracle accuracy in %": guard_table(runs),
         "Abstention: AURC, in thousandths": aurc_table(runs),
     }

@@ -2,6 +2,7 @@
 
 import json
 import math
+from dataclasses import asdict
 
 import numpy as np
 import pytest
@@ -157,4 +158,11 @@ def test_estimates_need_no_target_label(grounds):
 
 def test_an_estimate_is_plain_json():
     estimate = Estimate(0.5, 0.25, 0.75)
-    assert Estimate(**json.loads(json.dumps(estimate.to_json()))) == estimate
+    assert Estimate(**json.loads(json.dumps(asdict(estimate)))) == estimate
+
+
+def test_an_interval_reaches_to_another_estimate_and_never_shrinks():
+    estimate = Estimate(0.8, 0.7, 0.9)
+    assert estimate.reaching(0.6) == Estimate(0.8, 0.6, 0.9)
+    assert estimate.reaching(0.95) == Estimate(0.8, 0.7, 0.95)
+    assert estimate.reaching(0.85) == estimate

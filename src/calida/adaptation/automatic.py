@@ -31,18 +31,28 @@ def try_recipes(task: Task, recipes: Sequence[Recipe], folder: Path | None, obse
         place = None if folder is None else folder / recipe.name
         result = task.train(recipe, place, tell, resume and place is not None and has_checkpoint(place))
         results[recipe.name] = replace(result, history=[{**past, "recipe": recipe.name} for past in result.history])
+    predictions = {name: result.predict(task.domains.target).log_probs for name, result in results.items()}
     selection = choose_candidate(
         {
-            name: Candidate(
-                returned_record(result.history)["validators"], result.predict(task.domains.target).log_probs
-            )
+            name: Candidate(returned_record(result.history)["validators"], predictions[name])
             for name, result in results.items()
         }
     )
     chosen = results[selection.chosen]
     assert chosen.trust is not None
-    reason = f"Of {len(results)} recipes, {selection.reason} {chosen.trust.reason}"
-    return replace(chosen, trust=replace(chosen.trust, reason=reason, candidates=selection.table))
+    labels = {name: log_probs.argmax(-1) for name, log_probs in predictions.items()}
+    agreements = [
+        float((labels[selection.chosen] == other).double().mean())
+        for name, other in labels.items()
+        if name != selection.chosen
+    ]
+    trust = replace(
+        chosen.trust,
+        reason=f"Of {len(results)} recipes, {selection.reason} {chosen.trust.reason}",
+        accuracy=chosen.trust.accuracy.reaching(sum(agreements) / len(agreements)),
+        candidates=selection.table,
+    )
+    return replace(chosen, trust=trust)
 
 
 def returned_record(history: Sequence[Record]) -> Record:

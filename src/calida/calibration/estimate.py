@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass, replace
 
 from torch import Tensor
 
@@ -22,8 +21,9 @@ class Estimate:
     low: float
     high: float
 
-    def to_json(self) -> dict[str, Any]:
-        return asdict(self)
+    def reaching(self, value: float) -> Estimate:
+        """With an interval that reaches to another estimate too, such as how far independent classifiers agree."""
+        return replace(self, low=min(self.low, value), high=max(self.high, value))
 
 
 def mean_confidence(log_probs: Tensor) -> float:

@@ -11,7 +11,7 @@ from torch import Tensor
 from calida.uncertainty import nll
 
 # Where a few pairs are all answered rightly, the likelihood alone would sharpen without end.
-LOWEST, HIGHEST = 0.25, 20.0
+LOWEST, HIGHEST = 0.1, 20.0
 
 
 def temper(log_probs: Tensor, temperature: float) -> Tensor:
@@ -40,7 +40,7 @@ def match_confidence(log_probs: Tensor, accuracy: float) -> float:
 
 
 def minimise(loss: Callable[[float], float]) -> float:
-    """The temperature with the smallest loss, between 0.25 and 20."""
+    """The temperature with the smallest loss, between 0.1 and 20."""
     from scipy.optimize import minimize_scalar  # imported late, as scikit-learn is
 
     bounds = (math.log(LOWEST), math.log(HIGHEST))
