@@ -12,7 +12,7 @@ from __future__ import annotations
 import argparse
 import json
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -103,8 +103,12 @@ def _choose(members: list[Run], work: Path) -> dict[str, Any]:
             log_probs = torch.from_numpy(arrays[f"arr_{index}"])
         candidates[name] = Candidate(run["candidates"][index]["validators"], log_probs)
     selection = choose_candidate(candidates)
+    labels = {name: candidate.log_probs.argmax(-1) for name, candidate in candidates.items()}
+    others = [labels[name] for name in labels if name != selection.chosen]
+    agreement = float(np.mean([float((labels[selection.chosen] == other).double().mean()) for other in others]))
     oracle = {run["setting"]: float(accuracies(run)[kept[run["setting"]]]) for run in members}
-    return {"chosen": selection.chosen, "picks": selection.picks, "table": selection.table, "oracle_accuracy": oracle}
+    found = {"chosen": selection.chosen, "agreement": agreement, "picks": selection.picks, "table": selection.table}
+    return {**found, "oracle_accuracy": oracle}
 
 
 def selection_table(choices: list[dict[str, Any]]) -> str:
@@ -156,11 +160,15 @@ def default_runs(runs: list[Run], choices: list[dict[str, Any]]) -> list[Run]:
     return [run for run in runs if (run["task"], run["seed"], run["setting"]) in chosen]
 
 
-def estimate_table(runs: list[Run]) -> str:
-    """Mean distance, in points, of estimated and true accuracy of the returned classifiers."""
+def estimate_table(runs: list[Run], agreements: Mapping[tuple[str, int], float] | None = None) -> str:
+    """Mean distance, in points, of estimated and true accuracy of the returned classifiers.
+
+    Where several recipes were tried, their agreement, by task and seed, widens the interval.
+    """
     rows = []
     for task in (*TASKS, "all"):
-        mine = [(returned(run), run["target_samples"]) for run in runs if task in (run["task"], "all")]
+        members = [run for run in runs if task in (run["task"], "all")]
+        mine = [(returned(run), run["target_samples"]) for run in members]
         if not mine:
             continue
         distances = [
@@ -168,10 +176,17 @@ def estimate_table(runs: list[Run]) -> str:
             for name in ESTIMATES
         ]
         intervals = [(with_interval(one["estimate"], count), one["oracle_accuracy"]) for one, count in mine]
+        if agreements is not None:
+            reach = [agreements[run["task"], run["seed"]] for run in members]
+            distances.append(
+                float(np.mean([100 * abs(a - truth) for a, (_, truth) in zip(reach, intervals, strict=True)]))
+            )
+            intervals = [(known.reaching(a), truth) for a, (known, truth) in zip(reach, intervals, strict=True)]
         inside = np.mean([estimate.low <= truth <= estimate.high for estimate, truth in intervals])
         width = 100 * np.mean([estimate.high - estimate.low for estimate, _ in intervals])
         rows.append([_task(task), *distances, f"{inside:.0%}", f"{width:.0f}"])
     names = [f"**{name}** (default)" if name == DEFAULT_ESTIMATE else name for name in ESTIMATES]
+    names += [] if agreements is None else ["agreement of recipes"]
     return table(["task", *names, "true value inside the interval", "width of the interval"], rows)
 
 
@@ -238,7 +253,8 @@ def render(runs: list[Run], choices: list[dict[str, Any]]) -> str:
         "Calibration of what `--recipe auto` returns: target ECE in %": calibration_table(default_runs(runs, choices)),
         "Calibration of all settings": calibration_table(runs),
         "Estimated accuracy of what `--recipe auto` returns: mean distance in points": estimate_table(
-            default_runs(runs, choices)
+            default_runs(runs, choices),
+            {(choice["task"], choice["seed"]): choice["auto"]["agreement"] for choice in choices},
         ),
         "Estimated accuracy of all settings": estimate_table(runs),
         "The guard: oracle accuracy in %": guard_table(runs),
