@@ -7,13 +7,22 @@ import shift
 import torch
 
 import calida
-from calida.adaptation import AUTO_RECIPES, Trust, returned_record, task
+from calida.adaptation import AUTO_RECIPES, Trust, task
 from calida.calibration import CALIBRATIONS, DEFAULT_CALIBRATION, Grounds, estimate_accuracy, fit_temperature
 from calida.data import Labelled, split_validation
 from calida.objective import Weighted
 from calida.seeds import Seeds
 from calida.training import read_bundle
-from calida.validation import DECIDING, ENSV, PSEUDOCAL_SHARE, SOURCE_ONLY, VALIDATORS, Viewpoint, validate
+from calida.validation import (
+    DECIDING,
+    ENSV,
+    PSEUDOCAL_SHARE,
+    SOURCE_ONLY,
+    VALIDATORS,
+    Viewpoint,
+    returned_record,
+    validate,
+)
 
 SMALL = {"batch_size": 40, "pretrain_epochs": 2, "rounds": 3, "passes": 1, "gvr_groups": 4, "device": "cpu"}
 SOURCE, TARGET, TRUTH = shift.make(rows=200)

@@ -110,7 +110,7 @@ class CalibratedAdapter(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         )
         self.history_ = self.adapted_.history
         self.trust_ = self.adapted_.trust
-        self.target_information_ = float(mutual_information(_normalised(_predict(self.adapted_, target))))
+        self.target_information_ = float(mutual_information(_normalised(_predict(self.adapted_, target, raw=True))))
         return self
 
     def predict(self, X: Any, *, sample_domain: Any = None) -> NDArray[Any]:
@@ -157,11 +157,12 @@ class CalibratedAdapter(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         settings = {} if self.settings is None else self.settings
         if not isinstance(settings, Mapping):
             raise InputError(f"settings is a mapping from names to values, not {settings!r}")
-        if adapting:
-            return self.recipe, settings
         named = DEFAULT_RECIPE if self.recipe == AUTO else self.recipe
         recipe = named if isinstance(named, Recipe) else get_recipe(named)
-        return recipe.with_settings(**settings), {"rounds": 0, "gvr_weight": 0.0}
+        recipe = recipe.with_settings(**settings)
+        if not adapting:
+            return recipe.with_settings(rounds=0, gvr_weight=0.0), {}
+        return (AUTO, settings) if self.recipe == AUTO else (recipe, {})
 
 
 def label_free_score(estimator: Any, X: Any = None, y: Any = None) -> float:
@@ -207,14 +208,14 @@ def _as_seed(random_state: Any) -> int:
     return int(check_random_state(random_state).randint(np.iinfo(np.int32).max))
 
 
-def _predict(adapted: Adapted, x: NDArray[np.float32]) -> Prediction:
+def _predict(adapted: Adapted, x: NDArray[np.float32], raw: bool = False) -> Prediction:
     """Predict in batches filled up to whole vectors.
 
     A processor rounds the last few rows of a batch otherwise than the rest, by one part in ten million, and
     scikit-learn holds that a sample's probabilities depend neither on its place nor on the samples beside it.
     """
     filled = np.pad(x, ((0, -len(x) % _ROWS), (0, 0)), mode="edge")
-    prediction = adapted.predict(filled, batch_size=8 * _ROWS)
+    prediction = adapted.predict(filled, batch_size=8 * _ROWS, raw=raw)
     return Prediction(*(getattr(prediction, field.name)[: len(x)] for field in fields(Prediction)))
 
 

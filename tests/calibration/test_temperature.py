@@ -10,7 +10,7 @@ from scipy.optimize import brentq, minimize_scalar
 from sklearn.metrics import log_loss
 
 from calida.calibration import fit_temperature, match_confidence, temper
-from calida.calibration.temperature import HIGHEST, LOWEST
+from calida.calibration.temperature import HIGHEST, LOWEST, lowest_temperature
 from calida.uncertainty import renyi_entropy
 
 TEMPERATURES = (0.05, 0.3, 1.0, 1.7, 6.0, 20.0)
@@ -65,7 +65,7 @@ def test_a_known_temperature_is_found_again(drawn, factor):
 def test_a_fit_against_a_fine_grid(drawn, rows, classes, factor):
     logits, labels = drawn(rows, classes)
     log_probs = (factor * logits).log_softmax(-1)
-    grid = np.exp(np.linspace(math.log(LOWEST), math.log(HIGHEST), 2001))
+    grid = np.exp(np.linspace(math.log(lowest_temperature(rows)), math.log(HIGHEST), 2001))
     scores = log_probs.numpy() / grid[:, None, None]
     losses = (np.log(np.exp(scores).sum(-1)) - scores[:, np.arange(rows), labels]).mean(-1)
     found = fit_temperature(log_probs, labels)
@@ -98,10 +98,11 @@ def test_fits_stay_between_their_bounds():
     """All right asks for T = 0, all wrong for T = infinity; probabilities of exactly zero stand on both sides."""
     labels = torch.arange(40) % 4
     soft = torch.log_softmax(one_hot(labels).exp(), -1)
-    assert fit_temperature(soft, labels) == pytest.approx(LOWEST, rel=1e-3)
+    assert fit_temperature(soft, labels) == pytest.approx(lowest_temperature(40), rel=1e-3)
+    assert fit_temperature(soft.repeat(20, 1), labels.repeat(20)) == pytest.approx(LOWEST, rel=1e-3)
     assert fit_temperature(soft, (labels + 1) % 4) == pytest.approx(HIGHEST, rel=1e-3)
     for truth in (labels, (labels + 1) % 4, labels.where(labels > 0, 1)):
-        assert LOWEST <= fit_temperature(one_hot(labels), truth) <= HIGHEST
+        assert lowest_temperature(40) <= fit_temperature(one_hot(labels), truth) <= HIGHEST
     assert fit_temperature(one_hot(labels), (labels + 1) % 4) == pytest.approx(HIGHEST, rel=1e-3)  # not NaN everywhere
 
 
@@ -142,3 +143,7 @@ def test_an_accuracy_out_of_reach_gives_the_nearest_bound(drawn):
         assert match_confidence(log_probs, accuracy) == pytest.approx(LOWEST, rel=1e-6)
     assert match_confidence(torch.zeros(5, 4).log_softmax(-1), 0.9) == pytest.approx(LOWEST, rel=1e-6)
     assert LOWEST <= match_confidence(one_hot(torch.arange(5) % 4), 0.5) <= HIGHEST
+
+
+def test_few_samples_sharpen_little():
+    assert [lowest_temperature(count) for count in (1, 30, 60, 300, 10**6)] == [1, 1, 0.5, LOWEST, LOWEST]

@@ -60,7 +60,7 @@ def test_predictions_and_metrics_agree_with_each_other_and_with_the_model(place)
     truth = [float(row[f"p_{row['path'].split('/')[0]}"]) for row in rows]
     assert oracle["nll"] == pytest.approx(-np.mean(np.log(truth)), rel=1e-3)
     assert oracle["brier"] == pytest.approx(np.mean([2 * (1 - p) ** 2 for p in truth]), rel=1e-3, abs=1e-6)
-    assert set(oracle) == {"accuracy", "mean_class_accuracy", "nll", "brier", "ece"}
+    assert set(oracle) == {"accuracy", "mean_class_accuracy", "nll", "brier", "ece", "aurc"}
     assert metrics["source_only"]["oracle"].keys() == oracle.keys()
     assert metrics["adapted"]["target"]["entropy"] == pytest.approx(
         np.mean([float(row["entropy"]) for row in rows]), abs=1e-4
@@ -250,7 +250,7 @@ def test_tensorboard_logs_hold_the_rounds(place, tmp_path):
 
 
 def test_lists_and_help():
-    assert set(json.loads(succeed("recipes", "--json").stdout)) == set(calida.RECIPES)
+    assert set(json.loads(succeed("recipes", "--json").stdout)) == {*calida.RECIPES, "auto"}
     assert json.loads(succeed("recipes", "rer-2", "--json").stdout)["order"] == 2.0
     listed = json.loads(succeed("data", "list", "--json").stdout)
     assert listed["present"]["uci-digits"] is True

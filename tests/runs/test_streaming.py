@@ -47,7 +47,13 @@ def test_a_file_that_goes_missing_during_training_is_named(config, tmp_path):
 
 def test_a_run_without_adaptation_reports_one_classifier(config, tmp_path):
     metrics = execute(config.changed({"recipe": "source", "settings": {"rounds": 0}}), tmp_path / "run")
-    assert metrics["source_only"] == metrics["adapted"]
+    shares, accuracies = (
+        [metrics[side][part][key] for side in ("source_only", "adapted")]
+        for part, key in (("target", "class_shares"), ("source", "accuracy"))
+    )
+    assert shares[0] == shares[1]
+    assert accuracies[0] == accuracies[1]
+    assert metrics["trust"]["returned"] == "source only"
     page = (tmp_path / "run" / "report.html").read_text()
     assert "nothing was adapted to the target" in page
 

@@ -173,7 +173,7 @@ def test_where_no_round_won_the_explanation_says_what_was_asked_of_them():
         _, reason = explain_choice(kept_by(rule, True, run), rule, True)
         assert votes_needed in reason
         assert ("a better" in reason) == (rule != LAST)
-        assert rule not in VALIDATORS or f"a better {rule} than the source-only classifier" in reason
+        assert rule not in VALIDATORS or f"a better value of {rule} than the source-only" in reason
 
 
 def test_a_recipe_without_adaptation_says_so():

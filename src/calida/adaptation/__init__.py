@@ -2,7 +2,7 @@
 
 from calida.adaptation.adapt import adapt
 from calida.adaptation.adapted import Adapted, Trust, load
-from calida.adaptation.automatic import AUTO, AUTO_RECIPES, returned_record
+from calida.adaptation.automatic import AUTO, AUTO_RECIPES
 from calida.adaptation.checks import choose_device
 
-__all__ = ["AUTO", "AUTO_RECIPES", "Adapted", "Trust", "adapt", "choose_device", "load", "returned_record"]
+__all__ = ["AUTO", "AUTO_RECIPES", "Adapted", "Trust", "adapt", "choose_device", "load"]

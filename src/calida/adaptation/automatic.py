@@ -11,7 +11,7 @@ from calida.adaptation.adapted import Adapted
 from calida.adaptation.task import Observe, Task
 from calida.recipes import Recipe
 from calida.training import Record, has_checkpoint
-from calida.validation import Candidate, choose_candidate
+from calida.validation import Candidate, choose_candidate, returned_record
 
 AUTO = "auto"
 # One of each kind: views that agree, entropy, pseudo-labels.
@@ -25,8 +25,10 @@ def try_recipes(task: Task, recipes: Sequence[Recipe], folder: Path | None, obse
         behind = [record for result in results.values() for record in result.history]
 
         def tell(record: Record, name: str = recipe.name, behind: list[Record] = behind) -> None:
-            history: dict[str, Any] = {"history": behind + record["history"]} if record["kind"] == "start" else {}
-            observe({**record, **history, "recipe": name})
+            told: dict[str, Any] = {**record, "recipe": name}
+            if record["kind"] == "start":
+                told["history"] = behind + [{**past, "recipe": name} for past in record["history"]]
+            observe(told)
 
         place = None if folder is None else folder / recipe.name
         result = task.train(recipe, place, tell, resume and place is not None and has_checkpoint(place))
@@ -53,8 +55,3 @@ def try_recipes(task: Task, recipes: Sequence[Recipe], folder: Path | None, obse
         candidates=selection.table,
     )
     return replace(chosen, trust=trust)
-
-
-def returned_record(history: Sequence[Record]) -> Record:
-    """The record of the round that was returned."""
-    return [record for record in history if "validators" in record and record["kept"]][-1]

@@ -67,9 +67,16 @@ def estimate_accuracy(grounds: Grounds) -> Estimate:
 
 def with_interval(values: Mapping[str, float], count: int) -> Estimate:
     """The default of several estimates; the interval reaches over all of them and the chance of `count` samples."""
-    value = values[DEFAULT_ESTIMATE]
-    chance = 1.96 * math.sqrt(max(value * (1 - value), 0.0) / count)
-    return Estimate(value, _share(min(values.values()) - chance), _share(max(values.values()) + chance))
+    ends = [wilson(end, count) for end in (min(values.values()), max(values.values()))]
+    return Estimate(values[DEFAULT_ESTIMATE], ends[0][0], ends[1][1])
+
+
+def wilson(share: float, count: int, deviations: float = 1.96) -> tuple[float, float]:
+    """The interval that a share of `count` samples leaves for its true value (Wilson, 1927); never empty at 0 or 1."""
+    spread = deviations**2 / count
+    middle = (share + spread / 2) / (1 + spread)
+    width = math.sqrt(max(share * (1 - share), 0.0) * spread + spread**2 / 4) / (1 + spread)
+    return _share(middle - width), _share(middle + width)
 
 
 def _share(value: float) -> float:

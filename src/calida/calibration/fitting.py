@@ -7,9 +7,11 @@ from functools import cached_property
 
 from torch import Tensor
 
-from calida.calibration.temperature import finite, fit_temperature, minimise, temper
+from calida.calibration.temperature import finite, fit_temperature, lowest_temperature, minimise, temper
 from calida.uncertainty import nll
 from calida.validation import Mixed, Outlook, importance_weights, weighted_risk
+
+_ENOUGH = 5000  # target samples for a density ratio
 
 
 @dataclass(frozen=True)
@@ -29,7 +31,9 @@ class Grounds:
 
     @cached_property
     def weights(self) -> Tensor:
-        return importance_weights(self.outlook.validation.features, self.outlook.target.features)
+        features = self.outlook.target.features
+        step = max(len(features) // _ENOUGH, 1)
+        return importance_weights(self.outlook.validation.features, features[::step])
 
 
 def source_temperature(grounds: Grounds) -> float:
@@ -44,7 +48,10 @@ def transcal_temperature(grounds: Grounds) -> float:
     have a mean of 1, which lowers the variance as the paper's control variate does, and keeps losses positive.
     """
     exact, labels = finite(grounds.validation), grounds.outlook.labels
-    return minimise(lambda temperature: weighted_risk(nll(temper(exact, temperature), labels), grounds.weights, True))
+    return minimise(
+        lambda temperature: weighted_risk(nll(temper(exact, temperature), labels), grounds.weights, True),
+        lowest_temperature(len(labels)),
+    )
 
 
 def pseudocal_temperature(grounds: Grounds) -> float:

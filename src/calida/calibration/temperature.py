@@ -10,8 +10,9 @@ from torch import Tensor
 
 from calida.uncertainty import nll
 
-# Where a few pairs are all answered rightly, the likelihood alone would sharpen without end.
 LOWEST, HIGHEST = 0.1, 20.0
+# Where all of a few samples are answered rightly, the likelihood alone would sharpen without end.
+_SAMPLES_TO_SHARPEN = 30.0
 
 
 def temper(log_probs: Tensor, temperature: float) -> Tensor:
@@ -20,9 +21,17 @@ def temper(log_probs: Tensor, temperature: float) -> Tensor:
 
 
 def fit_temperature(log_probs: Tensor, labels: Tensor) -> float:
-    """The temperature of the smallest mean negative log-likelihood (Guo et al., 2017): [N, K], [N] -> scalar."""
-    exact = finite(log_probs)
-    return minimise(lambda temperature: float(nll(temper(exact, temperature), labels).mean()))
+    """The temperature of the smallest mean negative log-likelihood (Guo et al., 2017): [N, K], [N] -> scalar.
+
+    It is never under `lowest_temperature(N)`.
+    """
+    exact, lowest = finite(log_probs), lowest_temperature(len(labels))
+    return minimise(lambda temperature: float(nll(temper(exact, temperature), labels).mean()), lowest)
+
+
+def lowest_temperature(count: int) -> float:
+    """How far so many samples allow to sharpen: not at all up to 30 of them, to 0.1 from 300 on."""
+    return min(max(LOWEST, _SAMPLES_TO_SHARPEN / count), 1.0)
 
 
 def match_confidence(log_probs: Tensor, accuracy: float) -> float:
@@ -39,11 +48,11 @@ def match_confidence(log_probs: Tensor, accuracy: float) -> float:
     return math.exp((low + high) / 2)
 
 
-def minimise(loss: Callable[[float], float]) -> float:
-    """The temperature with the smallest loss, between 0.1 and 20."""
+def minimise(loss: Callable[[float], float], lowest: float = LOWEST) -> float:
+    """The temperature with the smallest loss, between the lowest and 20."""
     from scipy.optimize import minimize_scalar  # imported late, as scikit-learn is
 
-    bounds = (math.log(LOWEST), math.log(HIGHEST))
+    bounds = (math.log(lowest), math.log(HIGHEST))
     found = minimize_scalar(lambda place: loss(math.exp(place)), bounds=bounds, method="bounded")
     return math.exp(float(found.x))
 

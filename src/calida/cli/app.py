@@ -15,7 +15,7 @@ from calida.cli.options import AsJson
 from calida.cli.results import evaluate, predict, report
 from calida.cli.screen import Screen, plain
 from calida.cli.select import select
-from calida.errors import CalidaError
+from calida.errors import CalidaError, InputError
 from calida.recipes import RECIPES, get_recipe
 from calida.version import __version__
 
@@ -53,6 +53,8 @@ def recipes(
 ) -> None:
     """List the methods, or show every setting of one."""
     screen = Screen(as_json=as_json)
+    if name == AUTO:
+        raise InputError(f"auto is no recipe of its own: it tries {', '.join(AUTO_RECIPES)}; show one of them")
     if name is not None:
         values = get_recipe(name).to_json()
         table = Table("setting", "value", title=f"{values.pop('name')}: {values.pop('summary')}", title_justify="left")

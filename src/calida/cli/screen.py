@@ -147,11 +147,17 @@ class TrainingProgress:
 
     def _start(self, record: Record) -> None:
         self.ahead = {phase["phase"]: phase["samples"] / max(phase["rounds"], 1) for phase in record["phases"]}
-        self.behind = sum(self.ahead.get(done["phase"], 0.0) for done in record["history"])
+        recipe = record.get("recipe")
+        history = [done for done in record["history"] if done.get("recipe") == recipe]  # where several are tried
+        self.behind = sum(self.ahead.get(done["phase"], 0.0) for done in history)
         total = sum(phase["samples"] for phase in record["phases"])
+        if self.task is not None:
+            self.bars.remove_task(self.task)
+        if recipe is not None:
+            self.bars.console.print(f"recipe {plain(recipe)}")
         self.task = self.bars.add_task("training", total=total, completed=round(self.behind), rate="")
-        if record["history"]:
-            self.bars.console.print(f"going on after {len(record['history'])} finished rounds")
+        if history:
+            self.bars.console.print(f"going on after {len(history)} finished rounds")
 
     def _move(self, record: Mapping[str, Any], share: float) -> None:
         assert self.task is not None

@@ -64,6 +64,8 @@ class Prediction:
         if order_by not in SCORES:
             raise InputError(f"order_by is one of {', '.join(SCORES)}, not {order_by!r}")
         score = self.scores()[order_by].double()
+        if order_by == "mutual-information" and len(score) > 1 and not bool(score.any()):
+            raise InputError("a point network knows no mutual information; order by confidence or entropy")
         if coverage is None:
             expected = 1 - self.confidence.double()
             coverage = 1.0 if max_risk is None else coverage_at_risk(score, expected, max_risk)

@@ -10,7 +10,7 @@ import numpy as np
 
 from calida.report.evidence import Evidence
 from calida.training import SOURCE_PHASE
-from calida.validation import SOURCE_ONLY
+from calida.validation import SOURCE_ONLY, returned_record
 
 
 @dataclass(frozen=True)
@@ -68,7 +68,7 @@ class Finding:
     @property
     def returned(self) -> Mapping[str, Any]:
         """The record of the candidate that was returned."""
-        return [record for record in self.looked if record["kept"]][-1]
+        return returned_record(self.rounds)
 
     def source_shares(self) -> np.ndarray:
         counts = np.bincount(self.evidence.validation_labels, minlength=len(self.classes))

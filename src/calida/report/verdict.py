@@ -9,6 +9,7 @@ from typing import Literal
 from calida.report.evidence import View
 from calida.report.finding import Finding
 from calida.uncertainty import renyi_entropy
+from calida.validation import dominant_class
 
 Level = Literal["good", "care", "bad"]
 _POOR_ECE = 0.1
@@ -122,13 +123,12 @@ def _classes_sentence(finding: Finding) -> str:
 def _collapse(finding: Finding) -> list[str]:
     """One class taking over, or a class of the source that the target never gets."""
     shares, expected = finding.after["target"]["class_shares"], finding.source_shares()
-    largest = max(range(len(shares)), key=lambda index: shares[index])
     found = []
-    usual = expected[largest]
-    if shares[largest] > min(max(3 * usual, 3 / len(shares)), usual + (1 - usual) / 2):
+    taken = dominant_class(shares, expected.tolist())
+    if taken is not None:
         found.append(
-            f"The class {finding.classes[largest]} takes {shares[largest]:.1%} of the target and had "
-            f"{expected[largest]:.1%} of the source: the classes may have collapsed."
+            f"The class {finding.classes[taken]} takes {shares[taken]:.1%} of the target and had "
+            f"{expected[taken]:.1%} of the source: the classes may have collapsed."
         )
     lost = [index for index, share in enumerate(shares) if share < 0.1 * expected[index]]
     if lost:

@@ -22,9 +22,10 @@ def select_run(paths: Sequence[Path]) -> Selection:
     first: tuple[Path, object] | None = None
     for path in paths:
         folder = RunFolder(path)
-        metrics, evidence, (_, names) = folder.read_metrics(), folder.read_evidence(), folder.read_names()
+        metrics = folder.read_metrics()
         if "validators" not in metrics:
             raise InputError(f"{path} is of an earlier calida and holds no validators; run it again")
+        evidence, (_, names) = folder.read_evidence(), folder.read_names()
         same = (metrics["classes"], folder.read_config().target, names)
         if first is None:
             first = (path, same)

@@ -11,7 +11,7 @@ from typing import Any
 
 import torch
 
-from calida.adaptation import Adapted, adapt, choose_device, returned_record
+from calida.adaptation import Adapted, adapt, choose_device
 from calida.data import INSIDE, Collection, Labelled, split_validation, take
 from calida.errors import InputError, MissingExtraError
 from calida.files import locked
@@ -21,6 +21,7 @@ from calida.runs.folder import RunFolder, write_predictions
 from calida.runs.opening import RunData, Tell, open_data, read_truth
 from calida.seeds import Seeds
 from calida.training import Record
+from calida.validation import returned_record
 from calida.version import __version__
 
 Metrics = dict[str, Any]
@@ -45,6 +46,8 @@ def execute(
     if path.is_file():
         raise InputError(f"{path} is a file; --out names a folder")
     _refuse_to_overwrite(folder, resume)
+    if resume and folder.holds_run() and (recipe := folder.read_config().recipe) != config.recipe:
+        raise InputError(f"the run in {path} is by the recipe {recipe}; choose another --out for {config.recipe}")
     board = _tensorboard(folder) if config.tensorboard else (lambda record: None)
     data = open_data(config, tell)
     opened(data)
@@ -105,6 +108,7 @@ def _claim(folder: RunFolder, held: ExitStack, resume: bool) -> None:
 
 
 def _finish(config: RunConfig, folder: RunFolder, adapted: Adapted, data: RunData, facts: Mapping[str, Any]) -> Metrics:
+    seconds = sum(record["seconds"] for record in folder.read_rounds())
     folder.begin_rounds(adapted.history)  # those of the chosen recipe, if several were tried
     before = adapted.source_only and replace(adapted.source_only, card=data.card)
     replace(adapted, card=data.card, source_only=before).save(folder.path)
@@ -129,7 +133,7 @@ def _finish(config: RunConfig, folder: RunFolder, adapted: Adapted, data: RunDat
         "seed": config.seed,
         "trust": trust.to_json(),
         "validators": dict(returned_record(adapted.history)["validators"]),
-        "training_seconds": round(sum(record["seconds"] for record in adapted.history), 1),
+        "training_seconds": round(seconds, 1),
         **facts,
         "machine": f"{platform.system()} {platform.machine()}, {torch.get_num_threads()} threads",
         "versions": {"calida": __version__, "torch": torch.__version__, "python": platform.python_version()},
@@ -183,7 +187,8 @@ def _tensorboard(folder: RunFolder) -> Callable[[Record], None]:
             writers.append(SummaryWriter(str(folder.tensorboard)))
         step = record["round"]
         for name, value in _scalars(record):
-            writers[0].add_scalar(f"{record['phase']}/{name}", value, step)
+            place = "/".join([record["recipe"]] * ("recipe" in record) + [record["phase"], name])
+            writers[0].add_scalar(place, value, step)
         writers[0].flush()
 
     return log

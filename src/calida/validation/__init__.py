@@ -11,6 +11,7 @@ from calida.validation.choice import (
     explain_choice,
     merit,
     prefers,
+    returned_record,
     votes,
 )
 from calida.validation.guard import collapse, dominant_class, warnings_of
@@ -62,6 +63,7 @@ __all__ = [
     "nuclear_norm",
     "predict_mixed",
     "prefers",
+    "returned_record",
     "validate",
     "votes",
     "warnings_of",

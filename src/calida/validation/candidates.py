@@ -55,7 +55,7 @@ def choose_candidate(candidates: Mapping[str, Candidate]) -> Selection:
 
 def rank(values: Sequence[float]) -> Tensor:
     """1 for the largest, 2 for the next, and the mean of their places for equals: [C] -> [C]."""
-    place = torch.tensor(values, dtype=torch.float64)
+    place = torch.tensor(values, dtype=torch.float64).nan_to_num(nan=-torch.inf)
     larger = (place[None] > place[:, None]).double().sum(1)
     equal = (place[None] == place[:, None]).double().sum(1)
     return larger + (equal + 1) / 2

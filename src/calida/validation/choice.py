@@ -40,7 +40,7 @@ def prefers(rule: str, record: Record, history: Sequence[Record], guard: bool) -
     guard, a round must win most votes against it; without, the first round of adaptation is better than none.
     """
     looked = [past for past in history if "validators" in past]
-    start, best = looked[0], [past for past in looked if past["kept"]][-1]
+    start, best = looked[0], returned_record(history)
     if guard and 2 * len(votes(record, start)) <= len(VOTERS):
         return False
     if rule == LAST or best is start:
@@ -54,19 +54,26 @@ def merit(rule: str, record: Record) -> float:
     return VALIDATORS[name].key(record["validators"][name])
 
 
+def returned_record(history: Sequence[Record]) -> Record:
+    """The record of the round that is returned: the last that was kept."""
+    return [record for record in history if "validators" in record and record["kept"]][-1]
+
+
 def explain_choice(history: Sequence[Record], rule: str, guard: bool) -> tuple[str, str]:
     """Which candidate was kept, and why, in a sentence."""
     looked = [record for record in history if "validators" in record]
-    start, kept = looked[0], [record for record in looked if record["kept"]][-1]
+    start, kept = looked[0], returned_record(history)
     if len(looked) == 1:
         return SOURCE_ONLY, "The recipe trains on source alone."
     name = DECIDING if rule == DEFAULT_RULE else rule
     by = "it was the last" if rule == LAST else f"it has the best {name}"
     if kept is start:
-        also = "" if rule == LAST else f" and a better {name} than the source-only classifier"
+        stops = [record for record in looked if "stopped" in record]
+        also = "" if rule == LAST else f" and had a better value of {name} than the source-only classifier"
+        end = f"; round {stops[0]['round'] + 1} was stopped and does not count" if stops else ""
         return SOURCE_ONLY, (
             "Nothing that can be seen without target labels says that adaptation helped: no round won "
-            f"{len(VOTERS) // 2 + 1} of {len(VOTERS)} votes ({', '.join(VOTERS)}){also}."
+            f"{len(VOTERS) // 2 + 1} of {len(VOTERS)} votes ({', '.join(VOTERS)}){also}{end}."
         )
     place = f"round {kept['round'] + 1} of {kept['rounds']}"
     if not guard:

@@ -30,10 +30,10 @@ def collapse(record: Record, history: Sequence[Record], names: Sequence[str] | N
     # The source-only classifier may lean on a class too; what counts is that adaptation drives it further.
     if taken is not None and shares[taken] > 1.5 * start["target"]["class_shares"][taken]:
         return f"stopped: class {_name(taken, names)} is taking over, {shares[taken]:.0%} of the target"
-    if record["target"]["entropy"] < _FALSELY_SURE * start["source"]["entropy"]:
+    if record["target"]["entropy"] < _FALSELY_SURE * record["source"]["entropy"]:
         return (
             f"stopped: entropy on target fell to {record['target']['entropy']:.2g} nats, far under the "
-            f"{start['source']['entropy']:.2g} on source"
+            f"{record['source']['entropy']:.2g} on source"
         )
     chance = 1 / len(shares)
     before, now = start["source"]["accuracy"], record["source"]["accuracy"]

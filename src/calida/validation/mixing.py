@@ -7,7 +7,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from calida.data import Samples
+from calida.data import Samples, stream
 from calida.model import Classifier, predict, unit_range
 from calida.seeds import Seeds
 
@@ -36,11 +36,12 @@ def predict_mixed(
     order = torch.randperm(len(x), generator=seeds.generator("pairs"))
     first = order[:_PAIRS]
     second = first.roll(1)
+    # Each sample is the larger part once and the smaller part of the next one, and is read once for both.
+    chain = torch.cat([first[-1:], first])
+    batches = [chain[start : start + batch_size + 1] for start in range(0, len(first), batch_size)]
     parts = []
-    for start in range(0, len(first), batch_size):
-        rows = slice(start, start + batch_size)
-        pair = (unit_range(x[part[rows]]) for part in (first, second))
-        mixed = share * next(pair) + (1 - share) * next(pair)
+    for images in map(unit_range, stream(x, batches)):
+        mixed = share * images[1:] + (1 - share) * images[:-1]
         parts.append(predict(classifier, mixed, num_samples, seeds, batch_size).log_probs)
     return Mixed(torch.cat(parts), labels[first], labels[second])
 

@@ -47,5 +47,7 @@ def class_correlation(log_probs: Tensor) -> float:
 
 def ensemble_agreement(candidates: Sequence[Tensor]) -> list[float]:
     """How often each candidate's label is that of all candidates' mean prediction (EnsV): [C] of C times [N, K]."""
-    mean = torch.stack([log_probs.double().exp() for log_probs in candidates]).mean(0)
-    return [accuracy(log_probs, mean.argmax(-1)) for log_probs in candidates]
+    total = torch.zeros_like(candidates[0], dtype=torch.float64)
+    for log_probs in candidates:
+        total += log_probs.double().exp()
+    return [accuracy(log_probs, total.argmax(-1)) for log_probs in candidates]
