@@ -23,7 +23,7 @@ demo: $(INSTALLED)
 	$(BIN)/calida demo
 
 test: lint types browser
-	$(BIN)/python -m pytest
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest  # two processes share the cores
 
 lint: $(TEST_INSTALLED)
 	$(BIN)/ruff check .

@@ -30,7 +30,7 @@ def main() -> None:
     search = GridSearchCV(
         adapter,
         {"settings__diversity": [0.0, 4.0]},
-        scoring=calida.label_free_score,  # how informative predictions on the target are: no label is read
+        scoring=calida.label_free_score,  # how well predictions tell the target's classes apart: no label is read
         cv=2,
     )
     search.fit(x, y, X_target=x_target)

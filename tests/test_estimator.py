@@ -139,7 +139,7 @@ def test_what_is_said_of_target_rows_is_never_read(adapted, garbage):
     spoiled = make().fit(BOTH, labels, sample_domain=DOMAIN)
     assert_same_weights(spoiled, adapted)
     assert len(spoiled.classes_) == shift.CLASSES
-    assert spoiled.target_information_ == adapted.target_information_
+    assert spoiled.target_score_ == adapted.target_score_
 
 
 def test_a_real_class_of_minus_one_is_no_mask():
@@ -332,32 +332,31 @@ def test_a_backbone_of_ones_own_stays_as_it_was():
     assert torch.equal(own[0].weight, before)
 
 
-def information(probabilities):
-    """H(mean p) - mean H(p), as slowly as it is written."""
-
-    def entropy(row):
-        return -sum(p * np.log(p) for p in row if p > 0)
-
-    return entropy(probabilities.mean(0)) - np.mean([entropy(row) for row in probabilities])
+def class_correlation(log_probs):
+    """tr(P'P) / |P'P|, as slowly as it is written."""
+    rows = np.exp(np.asarray(log_probs, dtype=np.float64))
+    products = sum(np.outer(row, row) for row in rows)
+    return np.trace(products) / np.sqrt((products**2).sum())
 
 
-def test_the_label_free_score_is_the_information_on_target(adapted):
-    expected = information(adapted.predict_proba(TARGET))
-    assert label_free_score(adapted) == adapted.target_information_ == pytest.approx(expected, abs=1e-9)
+def test_the_label_free_score_is_what_calida_select_decides_by(adapted):
+    raw = adapted.adapted_.predict(TARGET, raw=True).log_probs
+    assert label_free_score(adapted) == adapted.target_score_ == pytest.approx(class_correlation(raw), rel=1e-5)
     source_only = make().fit(X, Y)
-    assert label_free_score(source_only) == pytest.approx(information(source_only.predict_proba(X)), abs=1e-9)
-    # Two points far apart, each in a class of its own: all that can be known, log 2, and no more.
+    raw = source_only.adapted_.predict(X, raw=True).log_probs
+    assert label_free_score(source_only) == pytest.approx(class_correlation(raw), rel=1e-5)
+    # Two points far apart, each in a class of its own: all that can be told apart, sqrt 2, and no more.
     sure = make("source", pretrain_epochs=20).fit(np.sign(X) * [9, 0, 0, 0, 0, 0], X[:, 0] > 0)
-    assert 0.6 < label_free_score(sure) < np.log(2)
+    assert 1.3 < label_free_score(sure) < np.sqrt(2)
     # One point: whatever is said of it, it tells nothing apart.
     same = make().fit(X, Y, X_target=np.repeat(TARGET[:1], 50, 0))
-    assert label_free_score(same) == pytest.approx(0, abs=1e-9)
+    assert label_free_score(same) == pytest.approx(1, abs=1e-9)
 
 
 def test_the_label_free_score_looks_at_no_label(adapted):
     for labels in (Y, Y[::-1], None, np.full(ROWS, np.nan), ["x"]):
-        assert label_free_score(adapted, X, labels) == adapted.target_information_
-    assert label_free_score(Pipeline([("last", adapted)])) == adapted.target_information_
+        assert label_free_score(adapted, X, labels) == adapted.target_score_
+    assert label_free_score(Pipeline([("last", adapted)])) == adapted.target_score_
     with pytest.raises(NotFittedError):
         label_free_score(make_pipeline(StandardScaler(), make()))
     with pytest.raises(calida.InputError, match="no fitted CalibratedAdapter in StandardScaler"):
@@ -372,11 +371,11 @@ def test_a_search_over_settings_and_recipes_in_two_processes():
     search.fit(X, Y, X_target=TARGET[:100])
     for parameters, found in zip(search.cv_results_["params"], search.cv_results_["mean_test_score"], strict=True):
         by_hand = make().set_params(**parameters).fit(X[train], Y[train], X_target=TARGET[:100])
-        assert found == pytest.approx(by_hand.target_information_, abs=1e-6)
+        assert found == pytest.approx(by_hand.target_score_, abs=1e-6)
     assert search.best_index_ == search.cv_results_["mean_test_score"].argmax()
     best = make().set_params(**search.best_params_).fit(X, Y, X_target=TARGET[:100])
     assert_same_weights(search.best_estimator_, best)
-    assert label_free_score(search) == best.target_information_
+    assert label_free_score(search) == best.target_score_
 
 
 @pytest.fixture(scope="module")
@@ -420,7 +419,7 @@ def test_domains_pass_through_any_pipeline(scaled_by_both):
     with sklearn.config_context(enable_metadata_routing=True):
         routed = clone(pipeline).fit(BOTH, MASKED, sample_domain=DOMAIN)
         assert_same_weights(routed[-1], by_hand)
-        assert label_free_score(routed) == by_hand.target_information_
+        assert label_free_score(routed) == by_hand.target_score_
         unasked = make().set_fit_request(sample_domain=False).get_metadata_routing()
         assert unasked.fit.requests == {"X_target": True, "sample_domain": False}
 
@@ -444,7 +443,7 @@ def test_skadas_pipeline_hands_over_the_target(skada, scaled_by_both):
     assert np.array_equal(pipeline.predict(TARGET), by_hand.predict(scaler.transform(TARGET)))
     probabilities = pipeline.predict_proba(TARGET, sample_domain=DOMAIN[1::2], allow_source=True)
     assert np.array_equal(probabilities, by_hand.predict_proba(scaler.transform(TARGET)))
-    assert label_free_score(pipeline) == by_hand.target_information_
+    assert label_free_score(pipeline) == by_hand.target_score_
     blind = skada.make_da_pipeline(StandardScaler(), make().set_fit_request(sample_domain=False))
     blind.fit(BOTH, truth.copy(), sample_domain=DOMAIN)
     assert "adapt" not in phases(blind[-1].base_estimator_)
@@ -498,7 +497,7 @@ def test_a_search_in_skadas_pipeline(skada):
     assert len(set(search.cv_results_["mean_test_score"])) == 4
     inner = search.best_estimator_[-1].base_estimator_
     assert phases(inner).count("adapt") == search.best_params_["calibratedadapter__settings__rounds"]
-    assert label_free_score(search) == inner.target_information_
+    assert label_free_score(search) == inner.target_score_
 
 
 def test_skada_is_never_needed():

@@ -22,8 +22,8 @@ from calida.errors import InputError
 from calida.model import Prediction
 from calida.recipes import DEFAULT_RECIPE, Recipe, get_recipe
 from calida.training import print_rounds
-from calida.uncertainty import SCORES, mutual_information
-from calida.validation import DEFAULT_RULE
+from calida.uncertainty import SCORES
+from calida.validation import DEFAULT_RULE, merit, returned_record
 
 _UNCERTAINTIES = ("confidence", "entropy", "aleatoric", "epistemic")
 _SETTING = "settings__"
@@ -110,7 +110,7 @@ class CalibratedAdapter(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         )
         self.history_ = self.adapted_.history
         self.trust_ = self.adapted_.trust
-        self.target_information_ = float(mutual_information(_normalised(_predict(self.adapted_, target, raw=True))))
+        self.target_score_ = merit(DEFAULT_RULE, returned_record(self.history_))
         return self
 
     def predict(self, X: Any, *, sample_domain: Any = None) -> NDArray[Any]:
@@ -166,16 +166,16 @@ class CalibratedAdapter(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
 
 def label_free_score(estimator: Any, X: Any = None, y: Any = None) -> float:
-    """How informative the predictions on target are, H(mean p) - mean H(p) in nats: a scorer that reads no labels.
+    """How well predictions on target tell the classes apart: a scorer that reads no labels, more is better.
 
-    It grows as predictions become certain and spread over the classes (information maximisation, Bridle et al., 1991).
-    The value is of the target that the estimator was fitted with, or of source if there was none; `X` and `y` are what
-    scikit-learn's searches hand to any scorer, and are not looked at.
+    It is what `calida select` decides by: the default rule's value, corr-c, of the round that was returned. The target
+    is the one that the estimator was fitted with, or source if there was none; `X` and `y` are what scikit-learn's
+    searches hand to any scorer, and are not looked at.
     """
     while not isinstance(estimator, CalibratedAdapter):
         estimator = _inside(estimator)
     check_is_fitted(estimator)
-    return estimator.target_information_
+    return estimator.target_score_
 
 
 def _inside(estimator: Any) -> Any:
@@ -208,14 +208,14 @@ def _as_seed(random_state: Any) -> int:
     return int(check_random_state(random_state).randint(np.iinfo(np.int32).max))
 
 
-def _predict(adapted: Adapted, x: NDArray[np.float32], raw: bool = False) -> Prediction:
+def _predict(adapted: Adapted, x: NDArray[np.float32]) -> Prediction:
     """Predict in batches filled up to whole vectors.
 
     A processor rounds the last few rows of a batch otherwise than the rest, by one part in ten million, and
     scikit-learn holds that a sample's probabilities depend neither on its place nor on the samples beside it.
     """
     filled = np.pad(x, ((0, -len(x) % _ROWS), (0, 0)), mode="edge")
-    prediction = adapted.predict(filled, batch_size=8 * _ROWS, raw=raw)
+    prediction = adapted.predict(filled, batch_size=8 * _ROWS)
     return Prediction(*(getattr(prediction, field.name)[: len(x)] for field in fields(Prediction)))
 
 

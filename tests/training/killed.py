@@ -1,6 +1,5 @@
 """A run that kills its own process after a round."""
 
-import importlib
 import os
 import signal
 
@@ -8,9 +7,6 @@ import shift
 import torch
 
 import calida
-
-for late in ("sklearn.cluster", "sklearn.linear_model", "scipy.optimize"):
-    importlib.import_module(late)  # what runs import late, once for all processes that are forked from here
 
 
 def adapt_and_die(recipe, folder, options):

@@ -84,7 +84,8 @@ def test_a_term_of_ones_own_takes_part():
 def test_killed_after_any_round_and_resumed_is_uninterrupted_bit_for_bit(tmp_path, recipe):
     """Each process is killed with SIGKILL after its first round; the last one finds nothing left to do."""
     server = multiprocessing.get_context("forkserver")
-    server.set_forkserver_preload(["killed"])  # processes that need not import torch anew
+    # Processes that need not import torch and scikit-learn anew.
+    server.set_forkserver_preload(["calida.estimator", "sklearn.cluster", "sklearn.linear_model", "scipy.optimize"])
     for _ in range(5):  # two epochs of pre-training, three rounds
         child = server.Process(target=adapt_and_die, args=(recipe, tmp_path, SMALL))
         child.start()

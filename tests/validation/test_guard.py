@@ -2,7 +2,7 @@
 
 import pytest
 
-from calida.validation import collapse, dominant_class, warnings_of
+from calida.validation import VOTERS, collapse, dominant_class, warnings_of
 from calida.validation.guard import _FALSELY_SURE, _FORGOTTEN
 
 EVEN = [0.25] * 4
@@ -14,7 +14,7 @@ def record(shares=EVEN, entropy=0.4, accuracy=0.95, source_entropy=0.1, source_s
         "round": 2,
         "target": {"class_shares": list(shares), "entropy": entropy},
         "source": {"class_shares": list(source_shares), "entropy": source_entropy, "accuracy": accuracy},
-        "validators": {},
+        "validators": dict.fromkeys(VOTERS, 0.5),
         **more,
     }
 
@@ -136,3 +136,13 @@ def test_warnings_tell_of_the_start_and_of_stops():
     assert warning.startswith("Before adaptation, class 1 already got 97% of the target and 25% of source")
     stopped = record([0.01, 0.97, 0.01, 0.01], stopped="stopped: class 1 is taking over")
     assert warnings_of([*HISTORY, stopped]) == ["Round 3 was stopped: class 1 is taking over."]
+
+
+def test_certainty_and_a_lost_source_are_forgiven_where_most_validators_are_pleased():
+    """An easy target, or BatchNorm on the target's statistics; one class for all is forgiven by nobody."""
+    half = len(VOTERS) // 2
+    for pleased, goes_on in ((half, False), (half + 1, True)):
+        values = dict.fromkeys(VOTERS, 0.5) | dict.fromkeys(VOTERS[:pleased], 0.9)
+        for bad in ({"entropy": 1e-6}, {"accuracy": 0.2}):
+            assert (collapse(record(**bad, validators=values), HISTORY) is None) == goes_on
+        assert collapse(record([1.0, 0, 0, 0], validators=values), HISTORY) is not None

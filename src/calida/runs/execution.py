@@ -187,8 +187,8 @@ def _tensorboard(folder: RunFolder) -> Callable[[Record], None]:
             writers.append(SummaryWriter(str(folder.tensorboard)))
         step = record["round"]
         for name, value in _scalars(record):
-            place = "/".join([record["recipe"]] * ("recipe" in record) + [record["phase"], name])
-            writers[0].add_scalar(place, value, step)
+            recipe = f"{record['recipe']}/" if "recipe" in record else ""  # where several are tried
+            writers[0].add_scalar(f"{recipe}{record['phase']}/{name}", value, step)
         writers[0].flush()
 
     return log

@@ -33,6 +33,11 @@ def votes(record: Record, start: Record) -> list[str]:
     return [name for name in VOTERS if VALIDATORS[name].key(now[name]) > VALIDATORS[name].key(then[name])]
 
 
+def is_preferred(record: Record, start: Record) -> bool:
+    """Whether most voters find a round better than the source-only classifier."""
+    return 2 * len(votes(record, start)) > len(VOTERS)
+
+
 def prefers(rule: str, record: Record, history: Sequence[Record], guard: bool) -> bool:
     """Whether this round is to be kept instead of the best one before it.
 
@@ -41,7 +46,7 @@ def prefers(rule: str, record: Record, history: Sequence[Record], guard: bool) -
     """
     looked = [past for past in history if "validators" in past]
     start, best = looked[0], returned_record(history)
-    if guard and 2 * len(votes(record, start)) <= len(VOTERS):
+    if guard and not is_preferred(record, start):
         return False
     if rule == LAST or best is start:
         return rule == LAST or not guard or merit(rule, record) > merit(rule, start)

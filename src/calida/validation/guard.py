@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from calida.validation.choice import is_preferred
+
 Record = Mapping[str, Any]
 
 _FORGOTTEN = 0.9  # share of what the source-only classifier was better than chance by
@@ -20,7 +22,11 @@ def dominant_class(shares: Sequence[float], expected: Sequence[float]) -> int | 
 
 
 def collapse(record: Record, history: Sequence[Record], names: Sequence[str] | None = None) -> str | None:
-    """A sentence if training should stop here: one class taking over, false certainty, or the source forgotten."""
+    """A sentence if training should stop here: one class taking over, false certainty, or the source forgotten.
+
+    The latter two are also signs of an easy target, or of BatchNorm that now has the target's statistics: they count
+    only where most validators do not find the round better than the source-only classifier.
+    """
     start = next((past for past in history if "validators" in past), None)
     if start is None:
         return None
@@ -30,6 +36,8 @@ def collapse(record: Record, history: Sequence[Record], names: Sequence[str] | N
     # The source-only classifier may lean on a class too; what counts is that adaptation drives it further.
     if taken is not None and shares[taken] > 1.5 * start["target"]["class_shares"][taken]:
         return f"stopped: class {_name(taken, names)} is taking over, {shares[taken]:.0%} of the target"
+    if is_preferred(record, start):
+        return None
     if record["target"]["entropy"] < _FALSELY_SURE * record["source"]["entropy"]:
         return (
             f"stopped: entropy on target fell to {record['target']['entropy']:.2g} nats, far under the "
