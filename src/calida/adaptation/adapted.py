@@ -20,7 +20,7 @@ from calida.recipes import Recipe
 from calida.seeds import Seeds
 from calida.training import Bundle, Record, has_bundle, load_weights, read_bundle, write_bundle
 
-_ADAPTED, SOURCE_ONLY = "model", "source-only"
+_ADAPTED, SOURCE_ONLY_FILES = "model", "source-only"
 _DROPOUT_SAMPLES = 20
 
 
@@ -88,7 +88,7 @@ class Adapted:
     def save(self, folder: str | os.PathLike[str]) -> Path:
         """Write the classifier (safetensors and JSON, atomically); `calida.load` reads it back."""
         if self.source_only is not None:
-            self.source_only.write(Path(folder), SOURCE_ONLY)
+            self.source_only.write(Path(folder), SOURCE_ONLY_FILES)
         return self.write(Path(folder), _ADAPTED)
 
     def write(self, folder: Path, name: str) -> Path:
@@ -110,9 +110,9 @@ def load(
 ) -> Adapted:
     """Read a saved classifier; one with a backbone of your own needs that module again."""
     adapted = read_adapted(Path(folder), _ADAPTED, device, backbone)
-    if not has_bundle(Path(folder), SOURCE_ONLY):
+    if not has_bundle(Path(folder), SOURCE_ONLY_FILES):
         return adapted
-    return replace(adapted, source_only=read_adapted(Path(folder), SOURCE_ONLY, device, backbone))
+    return replace(adapted, source_only=read_adapted(Path(folder), SOURCE_ONLY_FILES, device, backbone))
 
 
 def read_adapted(folder: Path, name: str, device: torch.device | str | None, backbone: nn.Module | None) -> Adapted:

@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from calida.adaptation.adapted import SOURCE_ONLY, Adapted, read_adapted
+from calida.adaptation.adapted import SOURCE_ONLY_FILES, Adapted, read_adapted
 from calida.adaptation.checks import usable_folder
 from calida.adaptation.settling import settle
 from calida.data import Scale, compare_domains, describe_balance, digest
@@ -64,7 +64,7 @@ class Task:
             if record["phase"] == SOURCE_PHASE:
                 before.append(Adapted(copy.deepcopy(model).eval(), network, recipe, self.seed))
                 if store is not None:
-                    before[-1].write(store, SOURCE_ONLY)
+                    before[-1].write(store, SOURCE_ONLY_FILES)
                 return Judgement()
             stop = collapse(record, history, self.class_names) if self.guard else None
             return Judgement(stop is None and prefers(self.choice, record, history, self.guard), stop)
@@ -84,7 +84,7 @@ class Task:
         history = run_rounds(run, classifier, resume)
         classifier.lay_out(torch.channels_last)
         if not before and store is not None:  # kept before the run was interrupted
-            before.append(read_adapted(store, SOURCE_ONLY, classifier.device, self.own_backbone))
+            before.append(read_adapted(store, SOURCE_ONLY_FILES, classifier.device, self.own_backbone))
         trust = settle(run.viewpoint, classifier, history, self.choice, self.calibration, warnings, self.class_names)
         return Adapted(classifier.eval(), network, recipe, self.seed, history, before[-1], trust=trust)
 
