@@ -23,7 +23,18 @@ from trust import SETTINGS, TASKS, TUNED_ON
 
 from calida.adaptation import AUTO_RECIPES
 from calida.calibration import CALIBRATIONS, DEFAULT_CALIBRATION, DEFAULT_ESTIMATE, ESTIMATES, with_interval
-from calida.validation import DECIDING, DEFAULT_RULE, ENSV, VALIDATORS, Candidate, choose_candidate, collapse, prefers
+from calida.validation import (
+    DECIDING,
+    DEFAULT_RULE,
+    ENSV,
+    VALIDATORS,
+    Candidate,
+    agreement_with_others,
+    choose_candidate,
+    collapse,
+    prefers,
+    turned,
+)
 
 Run = dict[str, Any]
 MARKS = ("<!-- tables -->", "<!-- end of tables -->")
@@ -103,9 +114,7 @@ def _choose(members: list[Run], work: Path) -> dict[str, Any]:
             log_probs = torch.from_numpy(arrays[f"arr_{index}"])
         candidates[name] = Candidate(run["candidates"][index]["validators"], log_probs)
     selection = choose_candidate(candidates)
-    labels = {name: candidate.log_probs.argmax(-1) for name, candidate in candidates.items()}
-    others = [labels[name] for name in labels if name != selection.chosen]
-    agreement = float(np.mean([float((labels[selection.chosen] == other).double().mean()) for other in others]))
+    agreement = agreement_with_others(selection.chosen, candidates)
     oracle = {run["setting"]: float(accuracies(run)[kept[run["setting"]]]) for run in members}
     found = {"chosen": selection.chosen, "agreement": agreement, "picks": selection.picks, "table": selection.table}
     return {**found, "oracle_accuracy": oracle}
@@ -120,7 +129,7 @@ def selection_table(choices: list[dict[str, Any]]) -> str:
             pick = choice["chosen"] if name not in choice["picks"] else choice["picks"][name]
             regrets.append(max(oracle.values()) - oracle[pick])
             column = name if name in choice["picks"] else DECIDING
-            values = [_key(column, choice["table"][run][column]) for run in oracle]
+            values = [turned(column, choice["table"][run][column]) for run in oracle]
             ranks.append(spearmanr(values, list(oracle.values()))[0])
         tuned = [regret for regret, choice in zip(regrets, choices, strict=True) if choice["task"] in TUNED_ON]
         held = [regret for regret, choice in zip(regrets, choices, strict=True) if choice["task"] not in TUNED_ON]
@@ -132,10 +141,6 @@ def selection_table(choices: list[dict[str, Any]]) -> str:
         [f"`--recipe auto` ({', '.join(AUTO_RECIPES)})", "", "", f"{np.mean(regrets):.2f} / {np.max(regrets):.1f}", ""]
     )
     return table(["rule", "two tuning tasks", "two other tasks", "all: mean / worst regret", "rank correlation"], rows)
-
-
-def _key(column: str, value: float) -> float:
-    return value if column == ENSV else VALIDATORS[column].key(value)
 
 
 def returned(run: Run) -> dict[str, Any]:

@@ -6,8 +6,16 @@ import numpy as np
 import pytest
 from scipy.stats import rankdata, spearmanr
 
-from calida.validation import DECIDING, ENSV, VALIDATORS, Candidate, choose_candidate, ensemble_agreement
-from calida.validation.candidates import rank
+from calida.validation import (
+    DECIDING,
+    ENSV,
+    VALIDATORS,
+    Candidate,
+    agreement_with_others,
+    choose_candidate,
+    ensemble_agreement,
+    rank,
+)
 
 
 def keys_to_values(keys):
@@ -123,3 +131,15 @@ def test_one_candidate_is_chosen(make):
     found = choose_candidate(make(["only"]))
     assert (found.chosen, found.agreement) == ("only", 1.0)
     assert found.table["only"][ENSV] == 1.0
+
+
+def test_agreement_with_others_counts_equal_labels(make):
+    candidates = make(["a", "b", "c"], seed=3)
+    labels = {name: candidate.log_probs.argmax(-1).tolist() for name, candidate in candidates.items()}
+    for name in labels:
+        shares = [
+            np.mean([mine == theirs for mine, theirs in zip(labels[name], labels[other], strict=True)])
+            for other in labels
+            if other != name
+        ]
+        assert agreement_with_others(name, candidates) == pytest.approx(np.mean(shares))

@@ -11,7 +11,7 @@ from calida.adaptation.adapted import Adapted
 from calida.adaptation.task import Observe, Task
 from calida.recipes import Recipe
 from calida.training import Record, has_checkpoint
-from calida.validation import Candidate, choose_candidate, returned_record
+from calida.validation import Candidate, agreement_with_others, choose_candidate, returned_record
 
 AUTO = "auto"
 # One of each kind: views that agree, entropy, pseudo-labels.
@@ -33,25 +33,18 @@ def try_recipes(task: Task, recipes: Sequence[Recipe], folder: Path | None, obse
         place = None if folder is None else folder / recipe.name
         result = task.train(recipe, place, tell, resume and place is not None and has_checkpoint(place))
         results[recipe.name] = replace(result, history=[{**past, "recipe": recipe.name} for past in result.history])
-    predictions = {name: result.predict(task.domains.target).log_probs for name, result in results.items()}
-    selection = choose_candidate(
-        {
-            name: Candidate(returned_record(result.history)["validators"], predictions[name])
-            for name, result in results.items()
-        }
-    )
+    target = task.domains.target
+    candidates = {
+        name: Candidate(returned_record(result.history)["validators"], result.predict(target).log_probs)
+        for name, result in results.items()
+    }
+    selection = choose_candidate(candidates)
     chosen = results[selection.chosen]
     assert chosen.trust is not None
-    labels = {name: log_probs.argmax(-1) for name, log_probs in predictions.items()}
-    agreements = [
-        float((labels[selection.chosen] == other).double().mean())
-        for name, other in labels.items()
-        if name != selection.chosen
-    ]
     trust = replace(
         chosen.trust,
         reason=f"Of {len(results)} recipes, {selection.reason} {chosen.trust.reason}",
-        accuracy=chosen.trust.accuracy.reaching(sum(agreements) / len(agreements)),
+        accuracy=chosen.trust.accuracy.reaching(agreement_with_others(selection.chosen, candidates)),
         candidates=selection.table,
     )
     return replace(chosen, trust=trust)

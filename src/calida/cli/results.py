@@ -12,6 +12,7 @@ from calida.cli.options import AsJson, Device, Label, Quiet, RunPath, SkipUnread
 from calida.cli.screen import Screen
 from calida.data import DataCard, Loading, class_indices
 from calida.errors import CheckpointError, InputError
+from calida.model import check_abstention
 from calida.report import score
 from calida.runs import Metrics, evaluate_run, open_new, republish, write_predictions
 from calida.training import describe_target
@@ -55,7 +56,9 @@ def predict(
     """Predict new samples with the classifier of a finished run, with uncertainties."""
     if domain not in ("source", "target"):
         raise InputError(f"--domain is source or target, not {domain!r}")
-    _check_abstention(coverage, max_risk, order_by, raw)
+    check_abstention(coverage, max_risk, order_by)  # before the long part
+    if max_risk is not None and raw:
+        raise InputError("--max-risk needs calibrated probabilities; leave out --raw")
     if out.is_dir() or not out.parent.is_dir():
         raise InputError(f"{out} cannot be a file of predictions: {'it is' if out.is_dir() else 'there is no'} folder")
     screen = Screen(quiet, as_json)
@@ -83,18 +86,6 @@ def predict(
             f"be wrong; the other {len(kept) - int(kept.sum()):,} have an empty label"
         )
     screen.result(summary)
-
-
-def _check_abstention(coverage: float | None, max_risk: float | None, order_by: str, raw: bool) -> None:
-    if coverage is not None and max_risk is not None:
-        raise InputError("--coverage and --max-risk both decide how many answers are given; choose one")
-    for name, share in {"--coverage": coverage, "--max-risk": max_risk}.items():
-        if share is not None and not 0 <= share <= 1:
-            raise InputError(f"{name} is a share between 0 and 1, not {share:g}")
-    if order_by not in SCORES:
-        raise InputError(f"--order-by is one of {', '.join(SCORES)}, not {order_by!r}")
-    if max_risk is not None and raw:
-        raise InputError("--max-risk needs calibrated probabilities; leave out --raw")
 
 
 def evaluate(

@@ -14,7 +14,7 @@ from calida.model.classifier import (
 )
 from calida.model.heads import BRANCHES, Head, build_head
 from calida.model.logits import Logits, draw_noise
-from calida.model.predict import Prediction, predict
+from calida.model.predict import Prediction, check_abstention, predict
 
 __all__ = [
     "BACKBONES",
@@ -31,6 +31,7 @@ __all__ = [
     "build_backbone",
     "build_classifier",
     "build_head",
+    "check_abstention",
     "draw_noise",
     "evaluation_mode",
     "predict",

@@ -56,13 +56,7 @@ class Prediction:
 
         The expected risk is one less the mean confidence, which is the share of errors if probabilities are calibrated.
         """
-        if coverage is not None and max_risk is not None:
-            raise InputError("coverage and max_risk both decide how many answers are given; choose one")
-        for name, share in {"coverage": coverage, "max_risk": max_risk}.items():
-            if share is not None and not 0 <= share <= 1:
-                raise InputError(f"{name} is a share between 0 and 1, not {share:g}")
-        if order_by not in SCORES:
-            raise InputError(f"order_by is one of {', '.join(SCORES)}, not {order_by!r}")
+        check_abstention(coverage, max_risk, order_by)
         score = self.scores()[order_by].double()
         if order_by == "mutual-information" and len(score) > 1 and not bool(score.any()):
             raise InputError("a point network knows no mutual information; order by confidence or entropy")
@@ -85,6 +79,17 @@ class Prediction:
 
     def __len__(self) -> int:
         return len(self.log_probs)
+
+
+def check_abstention(coverage: float | None, max_risk: float | None, order_by: str) -> None:
+    """Refuse what decides nothing, or twice."""
+    if coverage is not None and max_risk is not None:
+        raise InputError("coverage and max_risk both decide how many answers are given; choose one")
+    for name, share in {"coverage": coverage, "max_risk": max_risk}.items():
+        if share is not None and not 0 <= share <= 1:
+            raise InputError(f"{name} is a share between 0 and 1, not {share:g}")
+    if order_by not in SCORES:
+        raise InputError(f"order_by is one of {', '.join(SCORES)}, not {order_by!r}")
 
 
 @torch.no_grad()

@@ -16,8 +16,7 @@ from calida.report.finding import Finding
 from calida.report.svg import Plot, nice_ticks
 from calida.uncertainty import RiskCoverage, aurc, coverage_at_risk
 from calida.uncertainty import risk_coverage as risk_curve
-from calida.validation import DECIDING, ENSV, SOURCE_ONLY, VALIDATORS, VOTERS, votes
-from calida.validation.candidates import rank
+from calida.validation import DECIDING, ENSV, SOURCE_ONLY, VALIDATORS, VOTERS, rank, votes
 
 _POINTS = 100  # of a curve: as many as a screen can show
 _COVERAGES = (0.5, 0.8, 0.9, 1.0)

@@ -1,6 +1,14 @@
 """Choosing a checkpoint or a run without target labels."""
 
-from calida.validation.candidates import ENSV, Candidate, Selection, choose_candidate
+from calida.validation.candidates import (
+    ENSV,
+    Candidate,
+    Selection,
+    agreement_with_others,
+    choose_candidate,
+    rank,
+    turned,
+)
 from calida.validation.choice import (
     DECIDING,
     DEFAULT_RULE,
@@ -46,6 +54,7 @@ __all__ = [
     "Validator",
     "Viewpoint",
     "accuracy",
+    "agreement_with_others",
     "check_rule",
     "choose_candidate",
     "class_correlation",
@@ -63,7 +72,9 @@ __all__ = [
     "nuclear_norm",
     "predict_mixed",
     "prefers",
+    "rank",
     "returned_record",
+    "turned",
     "validate",
     "votes",
     "warnings_of",

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from calida.validation.choice import DECIDING
-from calida.validation.predictions import ensemble_agreement
+from calida.validation.predictions import accuracy, ensemble_agreement
 from calida.validation.validators import VALIDATORS
 
 ENSV = "ensv"
@@ -42,7 +42,7 @@ def choose_candidate(candidates: Mapping[str, Candidate]) -> Selection:
         for (name, candidate), value in zip(candidates.items(), agreements, strict=True)
     }
     ranks = {
-        validator: rank([_key(validator, table[name][validator]) for name in names])
+        validator: rank([turned(validator, table[name][validator]) for name in names])
         for validator in (*VALIDATORS, ENSV)
     }
     best = min(range(len(names)), key=lambda index: (float(ranks[DECIDING][index]), -agreements[index]))
@@ -53,6 +53,16 @@ def choose_candidate(candidates: Mapping[str, Candidate]) -> Selection:
     return Selection(names[best], reason, table, picks, _agreement(ranks))
 
 
+def agreement_with_others(chosen: str, candidates: Mapping[str, Candidate]) -> float:
+    """How often the chosen candidate's label is another's, on average over the others.
+
+    Classifiers that err independently agree about as often as they are right (Jiang et al., 2022).
+    """
+    labels = candidates[chosen].log_probs.argmax(-1)
+    others = [accuracy(candidate.log_probs, labels) for name, candidate in candidates.items() if name != chosen]
+    return sum(others) / len(others)
+
+
 def rank(values: Sequence[float]) -> Tensor:
     """1 for the largest, 2 for the next, and the mean of their places for equals: [C] -> [C]."""
     place = torch.tensor(values, dtype=torch.float64).nan_to_num(nan=-torch.inf)
@@ -61,7 +71,8 @@ def rank(values: Sequence[float]) -> Tensor:
     return larger + (equal + 1) / 2
 
 
-def _key(validator: str, value: float) -> float:
+def turned(validator: str, value: float) -> float:
+    """A validator's value, that of EnsV included, turned so that more is better."""
     return value if validator == ENSV else VALIDATORS[validator].key(value)
 
 
