@@ -136,10 +136,10 @@ def test_one_candidate_is_chosen(make):
 def test_agreement_with_others_counts_equal_labels(make):
     candidates = make(["a", "b", "c"], seed=3)
     labels = {name: candidate.log_probs.argmax(-1).tolist() for name, candidate in candidates.items()}
-    for name in labels:
+    for name, own in labels.items():
         shares = [
-            np.mean([mine == theirs for mine, theirs in zip(labels[name], labels[other], strict=True)])
-            for other in labels
+            np.mean([mine == theirs for mine, theirs in zip(own, others, strict=True)])
+            for other, others in labels.items()
             if other != name
         ]
         assert agreement_with_others(name, candidates) == pytest.approx(np.mean(shares))
