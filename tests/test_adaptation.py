@@ -4,10 +4,12 @@ import numpy as np
 import pytest
 import shift
 import torch
+from safetensors.torch import save_file
 from torch import nn
 
 import calida
 from calida.objective import TargetEntropy
+from calida.recipes import phases
 from calida.uncertainty import renyi_entropy
 
 SMALL = {"batch_size": 40, "pretrain_epochs": 2, "rounds": 2, "passes": 1, "device": "cpu"}
@@ -252,3 +254,80 @@ def test_a_foreign_folder_is_not_a_model(tmp_path):
     (tmp_path / "model.json").write_text('{"weights": "pickle.pkl"}')
     with pytest.raises(calida.CheckpointError, match="is not a calida model"):
         calida.load(tmp_path)
+
+
+def test_adaptation_from_a_start_is_the_whole_run_bit_for_bit():
+    source, target, truth = shift.make(rows=120)
+    options = {"pretrain_epochs": 2, "batch_size": 20, "seed": 5, "device": "cpu"}
+    whole = calida.adapt(source, target, "brer-inf", rounds=2, oracle_labels=truth, **options)
+    start = calida.adapt(source, target, "bsource", oracle_labels=truth, **options)
+    parted = calida.adapt(source, target, "brer-inf", rounds=2, oracle_labels=truth, start=start, **options)
+    for name, value in whole.classifier.state_dict().items():
+        assert torch.equal(parted.classifier.state_dict()[name], value), name
+    for mine, theirs in zip(parted.history, whole.history, strict=True):
+        assert {**mine, "seconds": 0} == {**theirs, "seconds": 0}
+    assert torch.equal(parted.source_only.predict(target).log_probs, whole.source_only.predict(target).log_probs)
+
+
+def test_a_start_may_come_from_another_target():
+    """Its records are then looked at anew: nothing of the other target is taken for this one's."""
+    source, target, _ = shift.make(rows=120)
+    options = {"batch_size": 20, "device": "cpu"}
+    start = calida.adapt(source, target + 3, "source", pretrain_epochs=2, **options)
+    adapted = calida.adapt(source, target, "rer-1", start=start, rounds=1, **options)
+    looked = [record for record in adapted.history if "target" in record]
+    assert [record["phase"] for record in looked] == ["pretrain", "adapt"]
+    assert looked[0]["target"]["entropy"] == pytest.approx(float(start.predict(target, raw=True).entropy.mean()))
+
+
+def test_a_start_of_another_shape_is_refused():
+    source, target, _ = shift.make(rows=60)
+    start = calida.adapt(source, target, "source", pretrain_epochs=1, device="cpu")
+    with pytest.raises(calida.InputError, match="the start has gaussian False where this run has True"):
+        calida.adapt(source, target, "brer-1", start=start, rounds=1, device="cpu")
+
+
+def test_a_run_from_one_start_is_not_resumed_from_another(tmp_path):
+    source, target, _ = shift.make(rows=60)
+    starts = [calida.adapt(source, target, "source", pretrain_epochs=n, device="cpu") for n in (1, 2)]
+    options = {"rounds": 1, "device": "cpu", "folder": tmp_path}
+    calida.adapt(source, target, "rer-1", start=starts[0], **options)
+    with pytest.raises(calida.CheckpointError, match="start"):
+        calida.adapt(source, target, "rer-1", start=starts[1], resume=True, **options)
+
+
+def test_a_backbone_begins_with_the_weights_of_a_file(tmp_path):
+    source, target, _ = shift.make(rows=60)
+    backbone = torch.nn.Sequential(torch.nn.Linear(6, 8, bias=False), torch.nn.Tanh())
+    weights = {"0.weight": torch.randn(8, 6), "fc.weight": torch.randn(3, 8)}  # a classifier's own are left out
+    save_file(weights, tmp_path / "weights.safetensors")
+    options = {"backbone": backbone, "device": "cpu", "pretrain_epochs": 1, "pretrain_learning_rate": 1e-12}
+    adapted = calida.adapt(source, target, "source", backbone_weights=tmp_path / "weights.safetensors", **options)
+    assert torch.allclose(adapted.classifier.backbone[0].weight, weights["0.weight"], atol=1e-6)
+    for name, content in {"short": {"0.weight": torch.zeros(2, 2)}, "empty": {"other": torch.zeros(1)}}.items():
+        save_file(content, tmp_path / name)
+        with pytest.raises(calida.InputError, match=r"for 0.weight; this backbone needs \(8, 6\)"):
+            calida.adapt(source, target, "source", backbone_weights=tmp_path / name, **options)
+    (tmp_path / "text").write_text("no weights")
+    with pytest.raises(calida.InputError, match="cannot be read as safetensors"):
+        calida.adapt(source, target, "source", backbone_weights=tmp_path / "text", **options)
+
+
+def test_sgd_is_nesterovs_and_resumes_bit_for_bit(tmp_path):
+    source, target, _ = shift.make(rows=60)
+    options = {"optimizer": "sgd", "pretrain_epochs": 2, "rounds": 2, "batch_size": 20, "device": "cpu"}
+    whole = calida.adapt(source, target, "rer-1", **options)
+
+    def stop(record):
+        if record["kind"] == "round" and record["phase"] == "adapt":
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        calida.adapt(source, target, "rer-1", folder=tmp_path, observe=stop, **options)
+    resumed = calida.adapt(source, target, "rer-1", folder=tmp_path, resume=True, **options)
+    for name, value in whole.classifier.state_dict().items():
+        assert torch.equal(resumed.classifier.state_dict()[name], value), name
+    phase = phases(calida.get_recipe("rer-1").with_settings(optimizer="sgd"))[1]
+    optimizer = phase.make_optimizer([torch.nn.Parameter(torch.zeros(1))])
+    group = optimizer.param_groups[0]
+    assert (group["momentum"], group["nesterov"], group["weight_decay"]) == (0.9, True, 5e-4)

@@ -33,6 +33,8 @@ def adapt(
     class_names: Sequence[str] | None = None,
     backbone: str | nn.Module = "auto",
     head: str = "auto",
+    backbone_weights: str | os.PathLike[str] | None = None,
+    start: Adapted | None = None,
     validation: float = 0.1,
     seed: int = 0,
     device: torch.device | str | None = None,
@@ -56,6 +58,9 @@ def adapt(
     and `calibration` at which temperature it gives probabilities. The `guard` ends a run that collapses, and has the
     source-only classifier returned unless something says that adaptation helped.
 
+    `backbone_weights` is a safetensors file that the backbone begins with. A `start` is a classifier that was trained
+    on source before (`Adapted.source_only`, or what the recipe `source` gave): training begins with adaptation then.
+
     With `folder`, each round leaves a checkpoint that `resume=True` goes on from. `oracle_labels` are the target's true
     labels, if known: they only add "oracle" figures to the history and never reach training.
     """
@@ -68,6 +73,8 @@ def adapt(
         raise InputError("resume=True needs the folder of the run")
     if not isinstance(backbone, str | nn.Module):
         raise InputError(f"backbone is a name or an nn.Module, not {backbone!r}")
+    if start is not None and backbone == "auto":
+        backbone = start.network.backbone
     recipes = [recipe] if isinstance(recipe, Recipe) else [get_recipe(name) for name in _names(recipe)]
     recipes = [one.with_settings(**settings) for one in recipes]
     x, y, target_x, classes = check_domains(source, target, num_classes)
@@ -88,6 +95,8 @@ def adapt(
         terms or {},
         class_names,
         None if oracle_labels is None else as_labels(oracle_labels, len(target_x), classes, "oracle")[0],
+        start,
+        None if backbone_weights is None else Path(backbone_weights),
     )
     place = None if folder is None else Path(folder)
     if recipe == AUTO:

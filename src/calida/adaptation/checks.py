@@ -8,7 +8,9 @@ from typing import Any
 
 import torch
 from numpy.typing import ArrayLike
-from torch import Tensor
+from safetensors import SafetensorError
+from safetensors.torch import load_file
+from torch import Tensor, nn
 
 from calida.data import ImageFiles, Samples, Scale, as_inputs, as_labels, check_scale, check_shape
 from calida.errors import InputError
@@ -48,6 +50,20 @@ def usable_folder(folder: Path) -> Path:
     except OSError as error:
         raise InputError(f"the folder {folder} cannot be used: {error.strerror}") from None
     return folder
+
+
+def read_weights(backbone: nn.Module, path: Path) -> None:
+    """Fill a backbone from a safetensors file; weights of layers that it has not got, a classifier's, are left out."""
+    try:
+        found = load_file(path)
+    except (OSError, SafetensorError) as error:
+        raise InputError(f"{path} cannot be read as safetensors: {error}") from None
+    wanted = backbone.state_dict()
+    for name, tensor in wanted.items():
+        if name not in found or found[name].shape != tensor.shape:
+            given = tuple(found[name].shape) if name in found else "nothing"
+            raise InputError(f"{path} has {given} for {name}; this backbone needs {tuple(tensor.shape)}")
+    backbone.load_state_dict({name: found[name] for name in wanted})
 
 
 def check_domains(

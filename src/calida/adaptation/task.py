@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import copy
+import hashlib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +13,10 @@ import torch
 from torch import Tensor, nn
 
 from calida.adaptation.adapted import SOURCE_ONLY_FILES, Adapted, read_adapted
-from calida.adaptation.checks import usable_folder
+from calida.adaptation.checks import read_weights, usable_folder
 from calida.adaptation.settling import settle
 from calida.data import Scale, compare_domains, describe_balance, digest
+from calida.errors import InputError
 from calida.model import CUSTOM, Classifier, Network, build_classifier
 from calida.objective import Weighted, parameter_positions
 from calida.recipes import Recipe, phases
@@ -41,24 +43,30 @@ class Task:
     terms: Mapping[str, Weighted]
     class_names: Sequence[str] | None  # for sentences
     truth: Tensor | None = field(repr=False)  # for oracle figures, and read by `_measure` alone
+    start: Adapted | None = None  # a classifier that is trained on source already
+    backbone_weights: Path | None = None
 
     @property
     def own_backbone(self) -> nn.Module | None:
         return self.backbone if isinstance(self.backbone, nn.Module) else None
 
     def train(self, recipe: Recipe, folder: Path | None, observe: Observe, resume: bool) -> Adapted:
-        """Train on source, adapt by the recipe, choose a round, calibrate it."""
+        """Train on source unless there is a start, adapt by the recipe, choose a round, calibrate it."""
         domains, seeds = self.domains, Seeds(self.seed)
         recipe = recipe.fitted_to(min(len(domains.source.y), len(domains.target)))
         network = self._network(recipe)
         classifier = build_classifier(network, seeds, self.own_backbone)
         classifier.standardize.fit(domains.source.x)  # type: ignore[operator]
+        if self.backbone_weights is not None:
+            read_weights(classifier.backbone, self.backbone_weights)
+        if self.start is not None:
+            classifier.load_state_dict(self._fitting_start(network))
         classifier.to(self.device)
         if recipe.gvr_weight:
             parameter_positions(classifier, recipe.gvr_part)  # a part that matches nothing is to be known now
         store = None if folder is None else usable_folder(folder)
         warnings = self._warnings()
-        before: list[Adapted] = []
+        before = [] if self.start is None else [replace(self.start, history=[], source_only=None, trust=None)]
 
         def consider(record: Record, history: Sequence[Record], model: Classifier) -> Judgement:
             if record["phase"] == SOURCE_PHASE:
@@ -80,6 +88,7 @@ class Task:
             observe,
             self._measure,
             consider,
+            () if self.start is None else pretraining_records(self.start),
         )
         history = run_rounds(run, classifier, resume)
         classifier.lay_out(torch.channels_last)
@@ -105,6 +114,21 @@ class Task:
         source, classes = self.domains.source, self.domains.num_classes
         return compare_domains(source.x, self.domains.target) + describe_balance(source.y, classes, self.class_names)
 
+    def _fitting_start(self, network: Network) -> dict[str, Tensor]:
+        """The start's weights, if it is the network of this run."""
+        assert self.start is not None
+        for name in ("input_shape", "num_classes", "backbone", "gaussian", "head"):
+            given, wanted = getattr(self.start.network, name), getattr(network, name)
+            if given != wanted:
+                raise InputError(f"the start has {name} {given!r} where this run has {wanted!r}")
+        return dict(self.start.classifier.state_dict())
+
+    def _start_identity(self) -> str | None:
+        weights = self.start or self.backbone_weights
+        if isinstance(weights, Adapted):
+            return digest(*(value.detach().cpu() for value in weights.classifier.state_dict().values()))
+        return None if weights is None else hashlib.blake2b(weights.read_bytes(), digest_size=16).hexdigest()
+
     def _identity(self, recipe: Recipe, network: Network) -> dict[str, Any]:
         """What makes two runs the same run, as JSON has it."""
         return {
@@ -114,9 +138,16 @@ class Task:
             "source": digest(*self.domains.source, *self.domains.validation),
             "target": digest(self.domains.target),
             "terms": {name: [_term_identity(term), repr(weight)] for name, (term, weight) in self.terms.items()},
+            "start": self._start_identity(),
             "choice": self.choice,
             "guard": self.guard,
         }
+
+
+def pretraining_records(start: Adapted) -> list[Record]:
+    """What a classifier's history says of its pre-training; one that has none gets a record to start with."""
+    known = [record for record in start.history if record["phase"] == SOURCE_PHASE]
+    return known or [{"kind": "round", "phase": SOURCE_PHASE, "round": 0, "rounds": 1, "terms": {}, "seconds": 0.0}]
 
 
 def _term_identity(term: Any) -> str:

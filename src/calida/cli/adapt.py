@@ -4,13 +4,9 @@ from __future__ import annotations
 
 import re
 import shlex
-import signal
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from types import FrameType
 from typing import Annotated, Any
 
 import typer
@@ -18,6 +14,7 @@ import typer
 from calida.calibration import CALIBRATIONS, DEFAULT_CALIBRATION
 from calida.cli.options import AsJson, Device, Label, Quiet, SkipUnreadable, TargetLabels, Workers, parse_settings
 from calida.cli.screen import Screen
+from calida.cli.stopping import terminable
 from calida.data import INSIDE
 from calida.errors import InputError
 from calida.runs import Metrics, RunConfig, RunFolder, execute
@@ -79,6 +76,16 @@ def adapt(
         str | None,
         typer.Option(
             help="dtn, lenet, compact, mlp or timm:NAME; chosen by the data if left out.", rich_help_panel="Method"
+        ),
+    ] = None,
+    backbone_weights: Annotated[
+        Path | None,
+        typer.Option(help="A safetensors file that the backbone begins with.", rich_help_panel="Method"),
+    ] = None,
+    start: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="RUN", help="Begin with the source-only classifier of this run.", rich_help_panel="Method"
         ),
     ] = None,
     size: Annotated[
@@ -151,6 +158,8 @@ def adapt(
         "seed": seed,
         "device": device,
         "backbone": backbone,
+        "backbone_weights": None if backbone_weights is None else str(backbone_weights),
+        "start": None if start is None else str(start),
         "size": size,
         "validation": validation,
         "choice": choose,
@@ -208,7 +217,7 @@ def demo(
 
 def _run(screen: Screen, config: RunConfig, folder: Path, resume: bool, command: str) -> Metrics:
     """Execute with progress; an interruption leaves a run that can be resumed, and says how."""
-    with _terminable():
+    with terminable():
         try:
             with screen.progress() as progress:
                 metrics = execute(config, folder, resume, progress.observe, progress.read, screen.show_data, command)
@@ -220,20 +229,6 @@ def _run(screen: Screen, config: RunConfig, folder: Path, resume: bool, command:
             raise typer.Exit(130) from None
     screen.show_result(metrics)
     return metrics
-
-
-@contextmanager
-def _terminable() -> Iterator[None]:
-    """Let SIGTERM end a run as Ctrl-C does."""
-
-    def interrupt(number: int, frame: FrameType | None) -> None:
-        raise KeyboardInterrupt
-
-    before = signal.signal(signal.SIGTERM, interrupt)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)
 
 
 def _new_folder(config: RunConfig) -> Path:

@@ -85,16 +85,19 @@ class Evidence:
 
 
 def gather(
-    adapted: Adapted, validation: Labelled, target: Samples, truth: Tensor | None
+    adapted: Adapted, validation: Labelled, target: Samples, truth: Tensor | None, on_map: int = _ON_MAP
 ) -> tuple[Evidence, Prediction]:
-    """Predict both domains with both classifiers; give the evidence and the adapted prediction on target."""
+    """Predict both domains with both classifiers; give the evidence and the adapted prediction on target.
+
+    `on_map` points of each domain are mapped, which takes longer than all the rest.
+    """
     seeds = Seeds(adapted.seed)
     before_model = adapted.source_only or adapted
     predictions = {
         name: (model.predict(validation.x), model.predict(target))
         for name, model in (("before", before_model), ("after", adapted))
     }
-    mapped = [_some(len(validation.y), seeds, "source map"), _some(len(target), seeds, "target map")]
+    mapped = [_some(len(x), on_map, seeds, f"{name} map") for name, x in (("source", validation.y), ("target", target))]
     temperatures = {"before": before_model.temperature, "after": adapted.temperature}
     views = {name: _view(temperatures[name], *pair, mapped, seeds) for name, pair in predictions.items()}
     after = predictions["after"][1]
@@ -125,6 +128,8 @@ def _view(temperature: float, validation: Prediction, target: Prediction, mapped
 
 def flatten(features: np.ndarray, seeds: Seeds) -> np.ndarray:
     """Two coordinates a sample by t-SNE on the main directions; what is too little for it is shown by PCA alone."""
+    if not len(features):
+        return np.zeros((0, 2))
     from sklearn.decomposition import PCA  # imported late: it takes as long as torch
     from sklearn.manifold import TSNE
 
@@ -137,8 +142,8 @@ def flatten(features: np.ndarray, seeds: Seeds) -> np.ndarray:
     return np.asarray(TSNE(2, perplexity=min(30, len(main) / 4), init="pca", random_state=seed).fit_transform(main))
 
 
-def _some(count: int, seeds: Seeds, name: str) -> Tensor:
-    return torch.randperm(count, generator=seeds.generator(name))[:_ON_MAP].sort().values
+def _some(count: int, wanted: int, seeds: Seeds, name: str) -> Tensor:
+    return torch.randperm(count, generator=seeds.generator(name))[:wanted].sort().values
 
 
 def _telling_rows(prediction: Prediction) -> Tensor:

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from calida.report.evidence import Evidence, View
-from calida.training import class_shares
+from calida.training import class_shares, mean_class_accuracy
 from calida.uncertainty import aurc, brier, calibration_error, nll, renyi_entropy
 
 
@@ -52,10 +52,10 @@ def _rejection(view: View, log_probs: Tensor, truth: Tensor) -> dict[str, float]
 
 def score(log_probs: Tensor, labels: Tensor) -> dict[str, float]:
     """How predictions fare against labels."""
-    right = (log_probs.argmax(-1) == labels).double()
+    predicted = log_probs.argmax(-1)
     return {
-        "accuracy": float(right.mean()),
-        "mean_class_accuracy": float(torch.stack([right[labels == label].mean() for label in labels.unique()]).mean()),
+        "accuracy": float((predicted == labels).double().mean()),
+        "mean_class_accuracy": mean_class_accuracy(predicted, labels),
         "nll": float(nll(log_probs, labels).mean()),
         "brier": float(brier(log_probs, labels).mean()),
         "ece": float(calibration_error(log_probs, labels)),

@@ -31,7 +31,9 @@ class RunConfig:
     seed: int = 0
     device: str | None = None
     backbone: str = "auto"
+    backbone_weights: str | None = None
     head: str = "auto"
+    start: str | None = None  # the folder of a run whose source-only classifier is where this one begins
     validation: float = 0.1
     choice: str = DEFAULT_RULE
     calibration: str = DEFAULT_CALIBRATION
@@ -73,11 +75,13 @@ class RunConfig:
         values = dict(self.settings)
         if self.recipe != AUTO:
             values = {k: v for k, v in self.resolved_recipes()[0].to_json().items() if k not in ("name", "summary")}
-        labels = self.target_labels
-        if labels is not None and labels != INSIDE:
-            labels = str(Path(labels).expanduser().resolve())
+        files: dict[str, Any] = {
+            key: str(Path(text).expanduser().resolve())
+            for key in ("target_labels", "backbone_weights", "start")
+            if (text := getattr(self, key)) is not None and text != INSIDE
+        }
         source, target = _absolute(self.source), _absolute(self.target)
-        return replace(self, source=source, target=target, target_labels=labels, settings=values)
+        return replace(self, source=source, target=target, settings=values, **files)
 
     def without_settings(self) -> RunConfig:
         return replace(self, settings={})

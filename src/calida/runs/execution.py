@@ -11,7 +11,7 @@ from typing import Any
 
 import torch
 
-from calida.adaptation import Adapted, adapt, choose_device
+from calida.adaptation import Adapted, adapt, choose_device, load
 from calida.data import INSIDE, Collection, Labelled, split_validation, take
 from calida.errors import InputError, MissingExtraError
 from calida.files import locked
@@ -35,10 +35,12 @@ def execute(
     tell: Tell = lambda name, done, total: None,
     opened: Callable[[RunData], None] = lambda data: None,
     command: str = "",
+    draw: bool = True,
 ) -> Metrics:
     """Read the data, adapt, and fill the run folder; nothing is written before everything was checked.
 
-    `opened` sees the data once they are read, `tell` the reading and `observe` the training as they go on.
+    Without `draw` there is no report, nor the evidence that one could be drawn from later. `opened` sees the data once
+    they are read, `tell` the reading and `observe` the training as they go on.
     """
     folder = RunFolder(path)
     config.check()  # a wrong setting or device is to be known before the data are read
@@ -49,6 +51,7 @@ def execute(
     if resume and folder.holds_run() and (recipe := folder.read_config().recipe) != config.recipe:
         raise InputError(f"the run in {path} is by the recipe {recipe}; choose another --out for {config.recipe}")
     board = _tensorboard(folder) if config.tensorboard else (lambda record: None)
+    start = None if config.start is None else _source_only(Path(config.start), config.device)
     data = open_data(config, tell)
     opened(data)
     with ExitStack() as held:
@@ -76,6 +79,8 @@ def execute(
             class_names=data.card.classes,
             backbone=config.backbone,
             head=config.head,
+            backbone_weights=config.backbone_weights,
+            start=start,
             validation=config.validation,
             seed=config.seed,
             device=config.device,
@@ -88,7 +93,13 @@ def execute(
             oracle_labels=data.truth,
             **config.settings,
         )
-        return _finish(config, folder, adapted, data, {"command": folder.read_command()})
+        return _finish(config, folder, adapted, data, {"command": folder.read_command()}, draw)
+
+
+def _source_only(run: Path, device: str | None) -> Adapted:
+    """The classifier of a run before it met its target, with what was recorded of its training."""
+    adapted = load(run, device)
+    return adapted if adapted.source_only is None else replace(adapted.source_only, history=adapted.history)
 
 
 def _refuse_to_overwrite(folder: RunFolder, resume: bool) -> None:
@@ -107,7 +118,9 @@ def _claim(folder: RunFolder, held: ExitStack, resume: bool) -> None:
     _refuse_to_overwrite(folder, resume)
 
 
-def _finish(config: RunConfig, folder: RunFolder, adapted: Adapted, data: RunData, facts: Mapping[str, Any]) -> Metrics:
+def _finish(
+    config: RunConfig, folder: RunFolder, adapted: Adapted, data: RunData, facts: Mapping[str, Any], draw: bool
+) -> Metrics:
     seconds = sum(record["seconds"] for record in folder.read_rounds())
     folder.begin_rounds(adapted.history)  # those of the chosen recipe, if several were tried
     before = adapted.source_only and replace(adapted.source_only, card=data.card)
@@ -116,7 +129,8 @@ def _finish(config: RunConfig, folder: RunFolder, adapted: Adapted, data: RunDat
     validation = Labelled(take(data.source.samples, held), data.labels[held])
     trust = adapted.trust
     assert trust is not None
-    evidence, prediction = gather(adapted, validation, data.target.samples, data.truth)
+    mapped = {} if draw else {"on_map": 0}
+    evidence, prediction = gather(adapted, validation, data.target.samples, data.truth, **mapped)
     write_predictions(folder.predictions, data.target.collection, prediction, data.card.classes)
     metrics = {
         "classes": list(data.card.classes),
@@ -138,15 +152,17 @@ def _finish(config: RunConfig, folder: RunFolder, adapted: Adapted, data: RunDat
         "machine": f"{platform.system()} {platform.machine()}, {torch.get_num_threads()} threads",
         "versions": {"calida": __version__, "torch": torch.__version__, "python": platform.python_version()},
     }
-    return _publish(folder, evidence, metrics)
+    return _publish(folder, evidence, metrics, draw)
 
 
-def _publish(folder: RunFolder, evidence: Evidence, metrics: Metrics) -> Metrics:
+def _publish(folder: RunFolder, evidence: Evidence, metrics: Metrics, draw: bool = True) -> Metrics:
     """Write evidence, figures and report, so that all three tell the same."""
     metrics = {**compute_metrics(evidence), **{k: v for k, v in metrics.items() if k not in ("source_only", "adapted")}}
-    folder.write_evidence(evidence)
+    if draw:
+        folder.write_evidence(evidence)
     folder.write_metrics(metrics)
-    _draw(folder, evidence, metrics)
+    if draw:
+        _draw(folder, evidence, metrics)
     return metrics
 
 

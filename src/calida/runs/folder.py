@@ -45,6 +45,11 @@ class RunFolder:
         for file in (*written, *(file for name in BUNDLES for file in bundle_files(self.path, name))):
             file.unlink(missing_ok=True)
 
+    def remove_checkpoint(self) -> None:
+        """Remove what only an interrupted run needs."""
+        for file in bundle_files(self.path, "checkpoint"):
+            file.unlink(missing_ok=True)
+
     def write_config(self, config: RunConfig, command: str) -> None:
         """The run as values, below the command that began it."""
         first = f"# {' '.join(command.splitlines())}\n" if command else ""

@@ -3,7 +3,14 @@
 from calida.training.checkpoint import has_checkpoint, load_weights
 from calida.training.loop import train
 from calida.training.phase import SOURCE_PHASE, Domains, Lesson, Phase, Teaching, build_steps
-from calida.training.records import class_shares, describe_labelled, describe_target, print_rounds, round_line
+from calida.training.records import (
+    class_shares,
+    describe_labelled,
+    describe_target,
+    mean_class_accuracy,
+    print_rounds,
+    round_line,
+)
 from calida.training.rounds import Judgement, Record, Run, run_rounds
 from calida.training.store import Bundle, bundle_files, has_bundle, read_bundle, without_prefix, write_bundle
 
@@ -25,6 +32,7 @@ __all__ = [
     "has_bundle",
     "has_checkpoint",
     "load_weights",
+    "mean_class_accuracy",
     "print_rounds",
     "read_bundle",
     "round_line",

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from calida.data import (
     UNCHANGED,
@@ -27,6 +27,7 @@ from calida.seeds import Seeds
 from calida.selection import Ramp, selector, tempered_labels
 
 Schedule = Literal["alternate", "joint"]
+Optimizer = Literal["adam", "sgd"]
 
 
 SOURCE_PHASE = "pretrain"  # the phase that ends with the source-only classifier
@@ -98,6 +99,7 @@ class Phase:
     num_samples: int = 1
     learning_rate: float = 1e-3
     final_rate: float = 1.0  # share of the learning rate that is left at the end of the phase
+    optimizer: Optimizer = "adam"
     weight_decay: float = 5e-4
     schedule: Schedule = "alternate"
     teaching: Teaching | None = None
@@ -105,6 +107,12 @@ class Phase:
     source_portion: Ramp = field(default=Ramp(1.0))
     augmentation: Augmentation = UNCHANGED
     statistics: tuple[Domain, ...] = ("source", "target")  # whose batches BatchNorm's averages are taken from
+
+    def make_optimizer(self, parameters: Iterable[nn.Parameter]) -> torch.optim.Optimizer:
+        """Adam, or SGD with Nesterov's momentum."""
+        if self.optimizer == "adam":
+            return torch.optim.Adam(parameters, self.learning_rate, weight_decay=self.weight_decay)
+        return torch.optim.SGD(parameters, self.learning_rate, 0.9, weight_decay=self.weight_decay, nesterov=True)
 
     def rate(self, done: float) -> float:
         """The learning rate when this share of the phase is done: a half cosine from the first to the final rate."""

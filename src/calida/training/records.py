@@ -28,9 +28,16 @@ def describe_labelled(prediction: Prediction, labels: Tensor) -> dict[str, Any]:
     return {
         **describe_target(prediction),
         "accuracy": float((prediction.labels == labels).double().mean()),
+        "mean_class_accuracy": mean_class_accuracy(prediction.labels, labels),
         "nll": float(nll(prediction.log_probs, labels).mean()),
         "ece": float(calibration_error(prediction.log_probs, labels)),
     }
+
+
+def mean_class_accuracy(predicted: Tensor, labels: Tensor) -> float:
+    """The mean over the classes that occur of the share of each that is found."""
+    right = (predicted == labels).double()
+    return float(torch.stack([right[labels == label].mean() for label in labels.unique()]).mean())
 
 
 def describe_lesson(lesson: Lesson) -> dict[str, Any]:

@@ -44,7 +44,8 @@ class Run:
     round, and now and then one of kind "step" in between. `measure` may add columns to a round's record from the
     outlook; nothing it returns reaches training. `consider` judges each round that was looked at, by its record, those
     before it, and its model: whether to keep it, and whether to go on.
-    `identity` tells runs apart, so that the checkpoint of another run is refused.
+    `identity` tells runs apart, so that the checkpoint of another run is refused. `begun` are the records of a first
+    phase that was done before: the model that is to be trained then has its weights.
     """
 
     phases: Sequence[Phase]
@@ -57,6 +58,7 @@ class Run:
     observe: Callable[[Record], None] = lambda record: None
     measure: Callable[[Outlook], Mapping[str, Any]] = lambda outlook: {}
     consider: Callable[[Record, Sequence[Record], Classifier], Judgement] = lambda *_: Judgement()
+    begun: Sequence[Record] = ()
 
     @property
     def viewpoint(self) -> Viewpoint:
@@ -76,12 +78,14 @@ def run_rounds(run: Run, model: Classifier, resume: bool = False) -> list[Record
         checkpoint = read_checkpoint(run.folder, run.identity or {})
         checkpoint.restore_model(model)
         progress = checkpoint.progress
+    elif run.begun:
+        progress = Progress(phase=1, history=[*run.begun[:-1], _seen_again(run, model)])
     run.observe(_starting(run, progress))
     while progress.phase < len(run.phases) and not progress.stopped:
         phase = run.phases[progress.phase]
         regularised = phase.objective.gradient_variance is not None
         model.lay_out(torch.contiguous_format if regularised else torch.channels_last)
-        optimizer = torch.optim.Adam(model.parameters(), phase.learning_rate, weight_decay=phase.weight_decay)
+        optimizer = phase.make_optimizer(model.parameters())
         if checkpoint is not None:
             checkpoint.restore_optimizer(optimizer)
             checkpoint = None
@@ -112,6 +116,14 @@ def run_rounds(run: Run, model: Classifier, resume: bool = False) -> list[Record
     if progress.kept is not None:
         model.load_state_dict(progress.kept)
     return progress.history
+
+
+def _seen_again(run: Run, model: Classifier) -> Record:
+    """The last record of a phase done before, as this run sees both domains."""
+    outlook = run.viewpoint.look(model)
+    source = describe_labelled(outlook.validation, run.domains.validation.y)
+    target = describe_target(outlook.target)
+    return {**run.begun[-1], "source": source, "target": target, **run.measure(outlook), "kept": True}
 
 
 def _starting(run: Run, progress: Progress) -> Record:
