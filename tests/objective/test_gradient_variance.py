@@ -216,3 +216,25 @@ def test_only_one_graph_is_alive_at_a_time(make_step, monkeypatch):
     objective = objective_of(TargetEntropy(1.0))
     GradientVariance(groups=4, bound="none").backward(step, lambda group: objective.loss(group, {"target": 1.0}))
     assert len(alive) == 7  # the last group of the first pass opens the second
+
+
+def test_a_share_of_steps_carries_the_term_at_a_weight_that_makes_up_for_the_others(make_step):
+    """What a carried step adds to a plain one is the whole term over the share; other steps are plain steps."""
+    lazy = GradientVariance(weight=3.0, groups=4, inner_step=0.3, bound="none", share=0.25)
+    term = TargetEntropy(1.0)
+    carried = [lazy.concerns(make_step(seed=seed)) for seed in range(200)]
+    assert 0.15 < sum(carried) / 200 < 0.35
+    seed = carried.index(True)
+    assert lazy.concerns(make_step(seed=seed))  # drawn by the step's seeds, so the same when a run is resumed
+    step, heavy = make_step(seed=seed), make_step(seed=seed)
+    objective_of(term, lazy).backward(step, {})
+    objective_of(term, replace(lazy, weight=12.0, share=1.0)).backward(heavy, {})
+    for mine, theirs in zip(step.model.parameters(), heavy.model.parameters(), strict=True):
+        assert torch.equal(mine.grad, theirs.grad)
+    seed = carried.index(False)
+    step, plain = make_step(seed=seed), make_step(seed=seed)
+    values = objective_of(term, lazy).backward(step, {})
+    objective_of(term).backward(plain, {})
+    assert values.keys() == {"likelihood", "target"}
+    for mine, theirs in zip(step.model.parameters(), plain.model.parameters(), strict=True):
+        assert torch.equal(mine.grad, theirs.grad)

@@ -59,6 +59,9 @@ class GradientVariance:
 
     `part` names the parameters whose variance counts: a regular expression searched in their names, all by default.
     The gradient of that variance reaches every parameter either way.
+
+    With a `share` under 1, only that share of steps, drawn by their seeds, carries the term, at weight / share: on
+    average the same gradient, at a fraction of the cost.
     """
 
     weight: float = 1.0
@@ -67,7 +70,16 @@ class GradientVariance:
     bound: Bound = "cap"
     cap: float = 0.1
     part: str = ""
+    share: float = 1.0
     domain: Domain = "target"
+
+    def concerns(self, step: Step) -> bool:
+        """Whether this step carries the term."""
+        if self.weight == 0 or self.domain not in step.batches:
+            return False
+        return (
+            self.share == 1 or float(torch.rand((), generator=step.seeds.generator("gradient variance"))) < self.share
+        )
 
     def backward(self, step: Step, loss: Callable[[Step], StepLoss]) -> VarianceStep:
         """Add the gradient of mean_i L_i - weight * bounded(Var) to the parameters' .grad.
@@ -87,7 +99,7 @@ class GradientVariance:
         first.move_statistics(step.model)
         variance, energy = first.variance(counted, self.inner_step), first.energy(counted, self.inner_step)
         bounded, slope, energy_slope = self._bounded(variance, energy)
-        scale = -self.weight * 2 * self.inner_step**2
+        scale = -self.weight / self.share * 2 * self.inner_step**2
         by_variance, by_energy = scale * slope / max(count - 1, 1), scale * energy_slope / count
         pull = by_variance + by_energy
         if count > 1 and bool(pull != 0):

@@ -77,7 +77,7 @@ class Objective:
         weights = self.active(step.batches, multipliers)
         values: dict[str, Tensor] = {}
         regulariser = self.gradient_variance
-        if regulariser is not None and regulariser.weight != 0 and regulariser.domain in step.batches:
+        if regulariser is not None and regulariser.concerns(step):
             carried = {n: w for n, w in weights.items() if set(self.terms[n].term.domains) == {regulariser.domain}}
             weights = {name: weight for name, weight in weights.items() if name not in carried}
             if carried:

@@ -31,6 +31,7 @@ def phases(recipe: Recipe, extra_terms: Mapping[str, Weighted] | None = None) ->
     shared: dict[str, Any] = {
         "batch_size": recipe.batch_size,
         "num_samples": recipe.num_samples,
+        "optimizer": recipe.optimizer,
         "weight_decay": recipe.weight_decay,
         "augmentation": Augmentation(affine=recipe.affine),
     }
@@ -106,4 +107,5 @@ def _gradient_variance(recipe: Recipe) -> GradientVariance | None:
         bound=recipe.gvr_bound,
         cap=recipe.gvr_cap,
         part=recipe.gvr_part,
+        share=recipe.gvr_share,
     )

@@ -31,6 +31,7 @@ class Recipe:
     num_samples: int = 1
     # Both phases.
     batch_size: int = 100
+    optimizer: Literal["adam", "sgd"] = "adam"  # sgd has Nesterov's momentum, 0.9
     weight_decay: float = 5e-4
     affine: float = 0.0  # strength of random turns, stretches, shears and shifts of training images
     # Pre-training on source.
@@ -72,6 +73,7 @@ class Recipe:
     gvr_bound: Literal["none", "cap", "relative"] = "cap"
     gvr_cap: float = 0.1
     gvr_part: str = ""
+    gvr_share: float = 1.0  # of the target steps, the others are plain
 
     def with_settings(self, **settings: Any) -> Recipe:
         """The same recipe with other values; an unknown or unusable one is named."""
@@ -141,6 +143,8 @@ class Recipe:
         ):
             if not 0 <= getattr(self, key) < math.inf:
                 raise InputError(f"{key} must be a number from 0 up, not {getattr(self, key)}")
+        if not 0 < self.gvr_share <= 1:
+            raise InputError(f"gvr_share is a share of steps, more than 0 and at most 1, not {self.gvr_share}")
         for key in ("final_rate", "pretrain_final_rate", "consistency_threshold"):
             if not 0 <= getattr(self, key) <= 1:
                 raise InputError(f"{key} is a share between 0 and 1, not {getattr(self, key)}")
