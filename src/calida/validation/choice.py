@@ -14,9 +14,11 @@ Record = Mapping[str, Any]
 DEFAULT_RULE, LAST = "default", "last"
 SOURCE_ONLY = "source only"  # the candidate that no adaptation has touched
 # Measured in docs/trust.md: among rounds that most voters prefer to the source-only classifier, the one whose
-# predictions tell the classes apart best.
+# predictions tell the classes apart best. Less than half a percent is no difference: of such rounds the last is
+# kept, since training settles towards its end.
 VOTERS = ("im", "corr-c", "snd", "class-ami", "mixval")
 DECIDING = "corr-c"
+TOLERANCE = 0.005
 
 
 def check_rule(rule: str) -> None:
@@ -45,12 +47,15 @@ def prefers(rule: str, record: Record, history: Sequence[Record], guard: bool) -
     guard, a round must win most votes against it; without, the first round of adaptation is better than none.
     """
     looked = [past for past in history if "validators" in past]
-    start, best = looked[0], returned_record(history)
+    start, kept = looked[0], [past for past in looked[1:] if past["kept"]]
     if guard and not is_preferred(record, start):
         return False
-    if rule == LAST or best is start:
+    if rule == LAST or not kept:
         return rule == LAST or not guard or merit(rule, record) > merit(rule, start)
-    return merit(rule, record) > merit(rule, best)
+    best = max(merit(rule, past) for past in kept)
+    if rule == DEFAULT_RULE:
+        return merit(rule, record) >= best - TOLERANCE * abs(best)
+    return merit(rule, record) > best
 
 
 def merit(rule: str, record: Record) -> float:
@@ -72,6 +77,8 @@ def explain_choice(history: Sequence[Record], rule: str, guard: bool) -> tuple[s
         return SOURCE_ONLY, "The recipe trains on source alone."
     name = DECIDING if rule == DEFAULT_RULE else rule
     by = "it was the last" if rule == LAST else f"it has the best {name}"
+    if rule == DEFAULT_RULE and merit(rule, kept) < max(merit(rule, past) for past in looked if past["kept"]):
+        by = f"it is the last whose {name} is the best or less than {TOLERANCE:.1%} from it"
     if kept is start:
         stops = [record for record in looked if "stopped" in record]
         also = "" if rule == LAST else f" and had a better value of {name} than the source-only classifier"
