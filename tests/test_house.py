@@ -35,6 +35,7 @@ FLOORS = [
     "estimator",
     "report",
     "runs",
+    "studies",
     "cli",
     "__main__",
 ]

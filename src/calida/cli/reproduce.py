@@ -1,0 +1,158 @@
+"""`calida reproduce`: the paper's tables and claims beside ours, by one command each."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import replace
+from enum import Enum
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from calida.cli.options import AsJson, Device, Quiet, parse_settings
+from calida.cli.screen import Screen
+from calida.cli.study_screen import run_with_table, show_claims, show_memory, show_table, show_table1
+from calida.data import Place
+from calida.errors import InputError
+from calida.studies import (
+    PROTOCOLS,
+    TABLE1,
+    TABLES,
+    VISDA17,
+    Engine,
+    Results,
+    StudyTask,
+    generate_visda17,
+    plan_study,
+    write_page,
+)
+
+
+class What(str, Enum):
+    """Values of the command's argument."""
+
+    table1 = "table1"
+    table2a = "table2a"
+    table2b = "table2b"
+    table3 = "table3"
+    claims = "claims"
+    page = "page"
+
+
+def reproduce(
+    what: Annotated[What, typer.Argument(help="A table of the paper, its claims, or the page of all results.")],
+    seeds: Annotated[int | None, typer.Option(min=1, help="How many seeds; 4, and 5 for table 3.")] = None,
+    recipe: Annotated[list[str] | None, typer.Option(help="Only the runs of this recipe; repeatable.")] = None,
+    protocol: Annotated[
+        str, typer.Option(metavar="paper|full", help="Sizes of the data sets: the paper's, or all there is.")
+    ] = "paper",
+    out: Annotated[
+        Path, typer.Option(help="The study's folder, with a folder for every run; a killed study goes on in it.")
+    ] = Path("runs/reproduction"),
+    results: Annotated[
+        Path | None, typer.Option(help="Folder of finished runs as JSON lines; those in it are not repeated.")
+    ] = None,
+    smoke: Annotated[
+        bool, typer.Option("--smoke", help="The same code on tiny data: shows that it runs, and nothing else.")
+    ] = False,
+    jobs: Annotated[
+        int | None, typer.Option(min=1, help="Processes of one thread each; as many as there are cores.")
+    ] = None,
+    engine: Annotated[
+        str, typer.Option(metavar="local|dask", help="Processes of this machine, or a Dask cluster.")
+    ] = "local",
+    scheduler: Annotated[str | None, typer.Option(metavar="ADDRESS", help="The Dask scheduler's address.")] = None,
+    device: Device = None,
+    source: Annotated[
+        str | None, typer.Option(help="Other source images for table 3.", rich_help_panel="Table 3")
+    ] = None,
+    target: Annotated[
+        str | None, typer.Option(help="Other target images for table 3.", rich_help_panel="Table 3")
+    ] = None,
+    backbone: Annotated[
+        str | None, typer.Option(help="Another network for table 3.", rich_help_panel="Table 3")
+    ] = None,
+    backbone_weights: Annotated[
+        Path | None,
+        typer.Option(help="A safetensors file with the backbone's first weights.", rich_help_panel="Table 3"),
+    ] = None,
+    size: Annotated[int | None, typer.Option(help="Image size for table 3.", rich_help_panel="Table 3")] = None,
+    set_: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set", metavar="KEY=VALUE", help="A setting for all rows of table 3.", rich_help_panel="Table 3"
+        ),
+    ] = None,
+    plan: Annotated[
+        bool,
+        typer.Option("--plan", help="Print how much memory table 3 takes, and run nothing.", rich_help_panel="Table 3"),
+    ] = False,
+    docs: Annotated[Path, typer.Option(help="Where `page` writes reproduction.md and its figures.")] = Path("docs"),
+    quiet: Quiet = False,
+    as_json: AsJson = False,
+) -> None:
+    """Run the paper's experiments and print its figures and ours side by side.
+
+    Finished runs are never repeated: a study that was killed goes on where it was, and tables share their runs.
+    """
+    screen = Screen(quiet, as_json)
+    if protocol not in PROTOCOLS:
+        raise InputError(f"the protocol is one of {', '.join(PROTOCOLS)}, not {protocol!r}")
+    tasks = dict(PROTOCOLS[protocol])
+    if smoke:
+        tasks = {name: task.smoke() for name, task in tasks.items()}
+        out = out.with_name(f"{out.name}-smoke")  # real runs and these are not to meet
+    changes = {
+        "source": source,
+        "target": target,
+        "backbone": backbone,
+        "backbone_weights": None if backbone_weights is None else str(backbone_weights),
+        "size": size,
+        "settings": parse_settings(set_) if set_ else None,
+    }
+    changes = {key: value for key, value in changes.items() if value is not None}
+    if what is What.table3:
+        tasks[VISDA17] = _changed(tasks[VISDA17], changes)
+    elif plan or changes:
+        named = ", ".join(f"--{key.replace('_', '-')}" for key in (*changes, *["plan"] * plan))
+        raise InputError(f"{named.replace('settings', 'set')} belongs to table3; the other tables are the paper's")
+    if plan:
+        screen.result(show_memory(screen, tasks[VISDA17]))
+        return
+    numbers = range(seeds or (2 if smoke else TABLES["table3"].seeds if what is What.table3 else 4))
+    store = Results(results or out / "results")
+    if what is What.page:
+        written = write_page(docs, PROTOCOLS["paper"], numbers, store.records)
+        screen.say(f"written: {written}")
+        screen.result({"page": str(written)})
+        return
+    runner = Engine(engine, jobs or os.cpu_count() or 1, scheduler, device)  # type: ignore[arg-type]
+    runner.check()
+    if what is What.table3 and smoke and "source" not in changes:
+        root = generate_visda17(out / VISDA17)
+        tasks[VISDA17] = replace(tasks[VISDA17], source=str(root / "train"), target=str(root / "validation"))
+    failures = run_with_table(screen, plan_study(what.value, tasks, numbers, recipe or ()), runner, out, store, tasks)
+    records, shown = store.records, {}
+    if what is What.table1:
+        shown = {name: show_table1(screen, tasks[name], numbers, records) for name in TABLE1}
+    elif what is What.claims:
+        shown = {"claims": show_claims(screen, tasks, numbers, records)}
+    else:
+        table = TABLES[what.value]
+        shown = {"rows": show_table(screen, table, tasks[table.task], numbers, records)}
+    screen.result({"study": what.value, "results": str(store.folder), **shown, "failures": failures})
+    if failures:
+        raise typer.Exit(1)
+
+
+def _changed(task: StudyTask, changes: Mapping[str, Any]) -> StudyTask:
+    """The task of table 3 on other images, with another network or other settings; a name tells them apart."""
+    if not changes:
+        return task
+    changed = replace(task, **{**changes, "settings": {**task.settings, **changes.get("settings", {})}})
+    if "source" in changes or "target" in changes:
+        ends = (Path(Place.parse(text).name).name for text in (changed.source, changed.target))
+        changed = replace(changed, name="-".join(ends))
+    return changed

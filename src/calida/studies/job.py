@@ -1,0 +1,206 @@
+"""One run of a study: keyed by all that decides it, in a folder of its own, resumed where it was killed."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import platform
+import threading
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from calida.adaptation import Adapted, load
+from calida.data import Samples, split_validation, take
+from calida.errors import CheckpointError
+from calida.files import locked, write_atomically
+from calida.recipes import Recipe
+from calida.runs import Metrics, RunConfig, RunFolder, execute, open_data
+from calida.seeds import Seeds
+from calida.studies.paper import NUM_SAMPLES
+from calida.training import SOURCE_PHASE, describe_labelled
+
+RunRecord = dict[str, Any]
+# What pre-training is made of: runs that agree in these begin with the same source-only classifier.
+PRETRAINING = (
+    "num_samples",
+    "batch_size",
+    "optimizer",
+    "weight_decay",
+    "affine",
+    "pretrain_epochs",
+    "pretrain_learning_rate",
+    "pretrain_final_rate",
+)
+_DECISIVE = ("recipe", "seed", "backbone", "head", "validation", "choice", "calibration", "guard", "size")
+_SECONDS_BETWEEN_TURNS = 0.5
+_TRAINED_ON_SHOWN = 2000  # samples that a network was trained on, to see how well it knows them
+# Seeds are set process-wide while a network is built, so a process works on one run at a time.
+_one_at_a_time = threading.Lock()
+
+
+@dataclass(frozen=True)
+class Job:
+    """A task's data, a recipe with its settings, and a seed."""
+
+    task: str
+    config: RunConfig
+
+    @cached_property
+    def recipe(self) -> Recipe:
+        return self.config.resolved_recipes()[0]
+
+    @cached_property
+    def start(self) -> Job | None:
+        """The run that trains the source-only classifier which this one adapts; none if it does so itself."""
+        recipe = self.recipe
+        if recipe.rounds == 0:
+            return None
+        values = recipe.to_json()
+        settings = {name: values[name] for name in PRETRAINING}
+        name = "bsource" if recipe.gaussian else "source"
+        return replace(self, config=replace(self.config, recipe=name, settings=settings))
+
+    def identity(self) -> dict[str, Any]:
+        """All that decides the result, as JSON has it; not where the data lie or on what device it runs."""
+        config = self.config
+        weights = config.backbone_weights
+        return {
+            "task": self.task,
+            "source": short_origin(config.source),
+            "target": short_origin(config.target),
+            **{name: getattr(config, name) for name in _DECISIVE},
+            "backbone_weights": None if weights is None else Path(weights).name,
+            "settings": {k: v for k, v in self.recipe.to_json().items() if k not in ("name", "summary")},
+        }
+
+    @cached_property
+    def key(self) -> str:
+        return _key(self.identity())
+
+    @property
+    def folder(self) -> str:
+        return f"{self.task}.{self.config.recipe}.{self.config.seed}.{self.key[:8]}"
+
+
+def _key(identity: Mapping[str, Any]) -> str:
+    text = json.dumps(identity, sort_keys=True)
+    return hashlib.blake2b(text.encode(), digest_size=8).hexdigest()
+
+
+def key_of(record: RunRecord) -> str:
+    """The key that a run with this record has today: a setting that is younger than the record had its default."""
+    settings = {name: value for name, value in Recipe("").to_json().items() if name not in ("name", "summary")}
+    identity = {name: record[name] for name in ("task", "source", "target", *_DECISIVE, "backbone_weights")}
+    return _key({**identity, "settings": {**settings, **record["settings"]}})
+
+
+def short_origin(text: str) -> str:
+    """The last two parts of a path; the name of a set as it is."""
+    return "/".join(Path(text).parts[-2:])
+
+
+def finished_record(job: Job, out: Path) -> RunRecord | None:
+    """What a finished run left, or None."""
+    path = out / job.folder / "record.json"
+    try:
+        record: RunRecord = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError) as error:
+        raise CheckpointError(f"{path} cannot be read: {error}") from None
+    return record
+
+
+def run_job(job: Job, out: Path, device: str | None = None) -> RunRecord:
+    """Run what is not finished of a job and of its start, and give its record.
+
+    Where another process is at the same run, wait for it: a start is made once, by whoever comes first.
+    """
+    if (known := finished_record(job, out)) is not None:
+        return known
+    if job.start is not None:
+        run_job(job.start, out, device)
+    out.mkdir(parents=True, exist_ok=True)
+    with _one_at_a_time, _turn(out / f".{job.folder}.lock"):
+        if (known := finished_record(job, out)) is not None:
+            return known
+        torch.set_num_threads(1)  # several runs share the cores, one each
+        began = time.perf_counter()
+        folder, start = RunFolder(out / job.folder), job.start
+        config = replace(job.config, device=device, start=None if start is None else str(out / start.folder))
+        metrics = execute(config, folder.path, resume=folder.holds_run(), draw=False)
+        record = _record(job, folder, metrics, _by_samples(job, config, load(folder.path, device)))
+        record["seconds"] = round(max(time.perf_counter() - began, record["training_seconds"]), 1)
+        write_atomically(folder.path / "record.json", (json.dumps(record) + "\n").encode())
+        folder.remove_checkpoint()
+    return record
+
+
+@contextmanager
+def _turn(path: Path) -> Iterator[None]:
+    """Hold a lock, after whoever holds it now; one that dies lets go of it."""
+    while True:
+        try:
+            with locked(path):
+                yield
+                return
+        except BlockingIOError:
+            time.sleep(_SECONDS_BETWEEN_TURNS)
+
+
+def _record(job: Job, folder: RunFolder, metrics: Metrics, by_samples: Mapping[str, Any]) -> RunRecord:
+    history = folder.read_rounds()
+    training = metrics["training_seconds"]
+    if job.start is not None:  # the rounds of pre-training are in the record of the run that did them
+        last = max(index for index, past in enumerate(history) if past["phase"] == SOURCE_PHASE)
+        history = history[last:]
+        training = sum(past["seconds"] for past in history[1:])
+    return {
+        "key": job.key,
+        **job.identity(),
+        "start": None if job.start is None else job.start.key,
+        "returned": {name: metrics["adapted"][name] for name in ("source", "target", "oracle", "oracle_uncalibrated")},
+        "trust": metrics["trust"],
+        "by_samples": by_samples,
+        "rounds": rounded(history),
+        "training_seconds": round(training, 1),
+        "machine": f"{platform.system()} {platform.machine()}, one thread",
+        "versions": metrics["versions"],
+    }
+
+
+def _by_samples(job: Job, config: RunConfig, adapted: Adapted) -> dict[str, Any]:
+    """Table 1: how a base network does with each number of Monte-Carlo samples, on both domains."""
+    if job.start is not None:
+        return {}
+    data = open_data(config)
+    kept, held = split_validation(data.labels, config.validation, Seeds(config.seed))
+    samples = data.source.samples
+    parts: dict[str, tuple[Samples, Any]] = {
+        "source_trained_on": (take(samples, kept[:_TRAINED_ON_SHOWN]), data.labels[kept[:_TRAINED_ON_SHOWN]]),
+        "source_held_out": (take(samples, held), data.labels[held]),
+        "oracle": (data.target.samples, data.truth),
+    }
+    return {
+        str(count): {
+            name: describe_labelled(adapted.predict(x, num_samples=count, raw=True), labels)
+            for name, (x, labels) in parts.items()
+        }
+        for count in (NUM_SAMPLES if job.recipe.gaussian else (1,))
+    }
+
+
+def rounded(value: Any) -> Any:
+    """The same JSON with six digits a number: what is kept for years need not have sixteen."""
+    if isinstance(value, float):
+        return float(f"{value:.6g}")
+    if isinstance(value, Mapping):
+        return {key: rounded(inner) for key, inner in value.items()}
+    return [rounded(inner) for inner in value] if isinstance(value, list) else value

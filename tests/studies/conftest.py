@@ -1,0 +1,18 @@
+import numpy as np
+import pytest
+import shift
+
+from calida.studies import StudyTask
+
+QUICK = {"pretrain_epochs": 2, "rounds": 3, "passes": 1, "batch_size": 20, "gvr_groups": 2}
+
+
+@pytest.fixture
+def task(tmp_path):
+    """Blobs in the plane as a task of a study: a run takes a second."""
+    (x, y), target, truth = shift.make(rows=120)
+    np.savez(tmp_path / "source.npz", x=x.numpy(), y=y.numpy())
+    np.savez(tmp_path / "target.npz", x=target.numpy(), y=truth.numpy())
+    return StudyTask(
+        "blobs", str(tmp_path / "source.npz"), str(tmp_path / "target.npz"), backbone="mlp", settings=QUICK
+    )

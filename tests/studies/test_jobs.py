@@ -1,0 +1,215 @@
+"""One run of a study: its key, its start, its record, and what becomes of it when it is killed."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from dataclasses import replace
+
+import pytest
+
+from calida.errors import InputError
+from calida.recipes import RECIPES
+from calida.runs import RunFolder, execute
+from calida.studies import PROTOCOLS, TABLES, Engine, Results, engine, job, plan_study
+from calida.studies.engine import starts_first
+from calida.studies.job import finished_record, rounded, run_job
+
+
+def test_a_key_follows_all_that_decides_a_run_and_nothing_else(task):
+    one = task.job("rer-inf", 0)
+    assert one.key == task.job("rer-inf", 0).key
+    others = [
+        task.job("rer-inf", 1),
+        task.job("rer-1", 0),
+        replace(task, settings={**task.settings, "learning_rate": 0.002}).job("rer-inf", 0),
+        replace(task, backbone="auto").job("rer-inf", 0),
+        replace(task, target="elsewhere/other.npz").job("rer-inf", 0),
+    ]
+    assert len({one.key, *(other.key for other in others)}) == 6
+    moved = replace(one, config=replace(one.config, device="cpu", workers=3, memory=9.0))
+    assert moved.key == one.key
+
+
+def test_no_key_or_record_tells_where_the_data_lie(task):
+    assert str(task.source) not in json.dumps(task.job("rer-1", 0).identity())
+
+
+@pytest.mark.parametrize("table", TABLES.values(), ids=TABLES)
+def test_rows_of_one_kind_share_their_pretraining(table):
+    """So differences between rows are differences of adaptation, and the source rows are those very networks."""
+    study = plan_study(table.name, PROTOCOLS["paper"], range(2))
+    ordered = starts_first(study.jobs)
+    assert {one.key for one in ordered} == {one.key for one in study.jobs}
+    assert len(ordered) == 2 * len(table.rows)
+    assert [one.start for one in ordered[:4]] == [None] * 4  # point and Bayesian, two seeds
+    for one in ordered[4:]:
+        assert one.start.key in {first.key for first in ordered[:4]}
+        assert one.start.recipe.gaussian == one.recipe.gaussian == RECIPES[one.config.recipe].gaussian
+
+
+def test_a_run_from_its_start_is_the_whole_run(task, tmp_path):
+    """Pre-training done once for all rows changes nothing: predictions are those of an undivided run, bit for bit."""
+    one = task.job("brer-inf-gvr", 3)
+    run_job(one.start, tmp_path)
+    run_job(one, tmp_path)
+    execute(one.config, tmp_path / "whole")
+    whole, parts = RunFolder(tmp_path / "whole"), RunFolder(tmp_path / one.folder)
+    assert parts.predictions.read_bytes() == whole.predictions.read_bytes()
+    keys = ("source", "target", "oracle", "validators", "kept")
+    for mine, theirs in zip(parts.read_rounds(), whole.read_rounds(), strict=True):
+        assert {key: mine.get(key) for key in keys} == {key: theirs.get(key) for key in keys}
+
+
+def test_a_record_holds_every_round_and_is_never_made_twice(task, tmp_path, monkeypatch):
+    one = task.job("rer-1", 0)
+    before = run_job(one.start, tmp_path)
+    record = run_job(one, tmp_path)
+    assert [part["phase"] for part in before["rounds"]] == ["pretrain"] * 2
+    assert [part["phase"] for part in record["rounds"]] == ["pretrain", "adapt", "adapt", "adapt"]
+    assert record["start"] == before["key"]
+    assert set(record["versions"]) == {"calida", "torch", "python"}
+    assert record["seconds"] >= record["training_seconds"] > 0
+    assert record["settings"]["rounds"] == 3
+    kept = [part for part in record["rounds"] if part["kept"]][-1]
+    assert record["returned"]["oracle"]["accuracy"] == pytest.approx(kept["oracle"]["accuracy"], abs=1e-5)
+    monkeypatch.setattr(job, "execute", lambda *_, **__: pytest.fail("a finished run was made again"))
+    assert run_job(one, tmp_path) == record == finished_record(one, tmp_path)
+    assert not list((tmp_path / one.folder).glob("checkpoint*"))
+
+
+def test_base_networks_are_tried_with_every_number_of_samples(task, tmp_path):
+    point, bayesian = run_job(task.job("source", 0), tmp_path), run_job(task.job("bsource", 0), tmp_path)
+    assert set(point["by_samples"]) == {"1"}
+    assert set(bayesian["by_samples"]) == {"1", "5", "10", "20", "100"}
+    assert point["by_samples"]["1"]["oracle"]["accuracy"] == pytest.approx(
+        point["returned"]["oracle"]["accuracy"], abs=1e-9
+    )
+    last = bayesian["rounds"][-1]
+    assert bayesian["by_samples"]["10"]["source_held_out"]["nll"] == pytest.approx(last["source"]["nll"], abs=1e-5)
+
+
+_NAMED_SEEDS = (("one", 1), ("one", 0), ("two", 0))
+_PLAIN = """
+import sys
+from pathlib import Path
+from calida.runs import RunConfig
+from calida.studies import job
+execute = job.execute
+def tell(config, *rest, **options):
+    print(config.recipe, flush=True)
+    return execute(config, *rest, **options)
+job.execute = tell
+job.run_job(job.Job("blobs", RunConfig.from_toml(Path(sys.argv[1]))), Path(sys.argv[2]))
+"""
+_DYING = """
+import os, signal, sys
+from pathlib import Path
+import torch
+from calida.runs import RunConfig, RunFolder
+from calida.studies.job import Job, run_job
+torch.set_num_threads(1)
+add = RunFolder.add_round
+def die(self, record):
+    add(self, record)
+    if record["phase"] == "adapt" and record["round"] == 1:
+        os.kill(os.getpid(), signal.SIGKILL)
+RunFolder.add_round = die
+config = RunConfig.from_toml(Path(sys.argv[1]))
+run_job(Job("blobs", config), Path(sys.argv[2]))
+"""
+
+
+def test_a_killed_run_goes_on_where_it_was(task, tmp_path):
+    one, here, there = task.job("rer-inf", 0), tmp_path / "here", tmp_path / "there"
+    for place in (here, there):
+        run_job(one.start, place)
+    (tmp_path / "job.toml").write_text(one.config.to_toml())
+    done = subprocess.run([sys.executable, "-c", _DYING, tmp_path / "job.toml", here], env=os.environ, timeout=120)
+    assert done.returncode == -signal.SIGKILL
+    assert finished_record(one, here) is None
+    assert len(RunFolder(here / one.folder).read_rounds()) == 4  # two of pre-training, two of adaptation
+    record, whole = run_job(one, here), run_job(one, there)
+    assert record["returned"] == whole["returned"]
+    assert (
+        RunFolder(here / one.folder).predictions.read_bytes() == RunFolder(there / one.folder).predictions.read_bytes()
+    )
+
+
+def test_a_failed_run_is_told_and_the_others_go_on(task, tmp_path):
+    lost = replace(task, target=str(tmp_path / "gone.npz"))
+    jobs = [task.job("source", 0), lost.job("source", 1)]
+    heard = []
+    outcomes = Engine(jobs=1).run(jobs, tmp_path / "out", heard.append)
+    assert heard == outcomes
+    good, bad = sorted(outcomes, key=lambda outcome: outcome.record is None)
+    assert good.record["seed"] == 0
+    assert bad.record is None
+    assert "gone.npz" in bad.error
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"kind": "dask"}, "belong together"),
+        ({"scheduler": "tcp://127.0.0.1:1"}, "belong together"),
+        ({"kind": "ray"}, "local or dask"),
+        ({"jobs": 0}, "at least 1"),
+    ],
+)
+def test_an_engine_that_cannot_run_is_refused(options, words):
+    with pytest.raises(InputError, match=words):
+        Engine(**options).check()
+
+
+def test_a_scheduler_that_is_not_there(monkeypatch):
+    monkeypatch.setattr(engine, "_SECONDS_FOR_WORKERS", 0.5)
+    with (
+        pytest.raises(InputError, match="no Dask scheduler answers"),
+        Engine("dask", scheduler="127.0.0.1:9")._backend(),
+    ):
+        pass
+
+
+def test_results_are_kept_by_task_and_read_back(task, tmp_path):
+    store, jobs = Results(tmp_path), [replace(task, name=name).job("rer-1", seed) for name, seed in _NAMED_SEEDS]
+    for one in jobs:
+        store.add({"key": one.key, **one.identity()})
+    assert [json.loads(line)["seed"] for line in (tmp_path / "one.jsonl").read_text().splitlines()] == [0, 1]
+    assert Results(tmp_path).records == store.records
+    assert set(store.records) == {one.key for one in jobs}
+    (tmp_path / "one.jsonl").write_text('{"key": "a"')
+    with pytest.raises(InputError, match=r"line 1 of .*one.jsonl is no record"):
+        Results(tmp_path)
+
+
+def test_a_record_older_than_a_setting_is_still_the_same_run(task, tmp_path):
+    one = task.job("rer-1", 0)
+    identity = one.identity()
+    del identity["settings"]["gvr_share"]  # at its default in this recipe
+    Results(tmp_path).add({"key": "what it was then", **identity})
+    assert set(Results(tmp_path).records) == {one.key}
+
+
+def test_rounding_keeps_six_digits():
+    assert rounded({"a": [0.123456789, 1], "b": {"c": 1e-9 / 3}, "d": True, "e": "x"}) == {
+        "a": [0.123457, 1],
+        "b": {"c": 3.33333e-10},
+        "d": True,
+        "e": "x",
+    }
+
+
+def test_two_processes_make_a_start_once(task, tmp_path):
+    """Both need the same source-only classifier: one trains it, the other waits for it."""
+    jobs = [task.job(recipe, 0) for recipe in ("rer-1", "rer-inf")]
+    processes = []
+    for index, one in enumerate(jobs):
+        (tmp_path / f"{index}.toml").write_text(one.config.to_toml())
+        words = [sys.executable, "-c", _PLAIN, tmp_path / f"{index}.toml", tmp_path / "out"]
+        processes.append(subprocess.Popen(words, stdout=subprocess.PIPE, text=True))
+    outputs = [process.communicate(timeout=120)[0] for process in processes]
+    assert [process.returncode for process in processes] == [0, 0]
+    assert sorted(outputs[0].split() + outputs[1].split()) == ["rer-1", "rer-inf", "source"]
+    assert len(list((tmp_path / "out").glob("blobs.*"))) == 3
