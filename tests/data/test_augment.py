@@ -46,7 +46,7 @@ def test_bytes_become_unit_floats():
 )
 def test_amounts_stay_within_their_limits(only, limit):
     amounts = {"rotation": 0.0, "stretch": 0.0, "shear": 0.0, "shift": 0.0} | only
-    matrices = Augmentation(affine=1.0, **amounts)._matrices(torch.zeros(500, 1, 8, 8), Seeds(0))
+    matrices = Augmentation(affine=1.0, **amounts)._matrices(torch.zeros(500, 1, 8, 8), Seeds(0).generator("affine"))
     assert bool((limit(matrices) > -1e-5).all())
     assert matrices.std(0).max() > 0.05  # and they are used
 
@@ -54,7 +54,7 @@ def test_amounts_stay_within_their_limits(only, limit):
 def test_the_image_moves_as_the_matrix_says():
     images = ramp()
     augmentation = Augmentation(affine=1.0)
-    matrices = augmentation._matrices(images, Seeds(3))
+    matrices = augmentation._matrices(images, Seeds(3).generator("affine"))
     views = augmentation(images, Seeds(3))
     axis = (torch.arange(33) + 0.5) / 33 * 2 - 1
     places = torch.stack([axis.expand(33, 33), axis[:, None].expand(33, 33), torch.ones(33, 33)])  # x, y, 1
@@ -71,9 +71,82 @@ def test_turning_keeps_lengths_and_a_quarter_turn_is_known():
     amounts = {"stretch": 0.0, "shear": 0.0, "shift": 0.0}
     for seed in range(20):
         turned = Augmentation(affine=1.0, rotation=math.pi / 2, **amounts)
-        angle = torch.atan2(*turned._matrices(image, Seeds(seed))[0, [1, 0], 0])
+        angle = torch.atan2(*turned._matrices(image, Seeds(seed).generator("affine"))[0, [1, 0], 0])
         view = turned(image, Seeds(seed))[0, 0]
         rows, columns = torch.meshgrid(torch.arange(15.0) - 7, torch.arange(15.0) - 7, indexing="ij")
         middle = torch.stack([(columns * view).sum(), (rows * view).sum()]) / view.sum()
         expected = 3 * torch.stack([angle.cos(), -angle.sin()])  # the map is from output to input, so it turns back
         assert torch.linalg.vector_norm(middle - expected) < 0.5
+
+
+def test_every_strength_acts_on_its_own_kind_of_sample():
+    images, rows = torch.rand(8, 3, 12, 12), torch.rand(8, 12)
+    for name in ("affine", "contrast", "polarity", "erasing"):
+        one = Augmentation(**{name: 0.5})
+        assert one(rows, Seeds(0)) is rows
+        view = one(images, Seeds(0))
+        assert view.shape == images.shape
+        assert not torch.equal(view, images)
+        assert torch.equal(view, one(images, Seeds(0)))
+    for name in ("noise", "dropping"):
+        one = Augmentation(**{name: 0.5})
+        assert one(images, Seeds(0)) is images
+        assert not torch.equal(one(rows, Seeds(0)), rows)
+
+
+def test_one_change_leaves_the_draws_of_another_alone():
+    """Each has a seed of its own name: adding polarity moves no image elsewhere."""
+    images = torch.rand(16, 1, 12, 12)
+    both, moved = Augmentation(affine=1.0, polarity=0.5)(images, Seeds(4)), Augmentation(affine=1.0)(images, Seeds(4))
+    turned = moved.amin() + moved.amax() - moved
+    same = (both == moved).flatten(1).all(1)
+    negative = torch.isclose(both, turned, atol=1e-6).flatten(1).all(1)
+    assert bool((same ^ negative).all())
+    assert 2 <= int(negative.sum()) <= 14
+
+
+def test_polarity_is_an_involution_with_a_probability():
+    images = torch.rand(400, 1, 4, 4)
+    images[:, 0, 0, 0], images[:, 0, 0, 1] = 0, 1  # so that the range is known
+    view = Augmentation(polarity=0.3)(images, Seeds(0))
+    changed = (view != images).flatten(1).any(1)
+    assert 0.22 < changed.float().mean() < 0.38
+    torch.testing.assert_close(view[changed], 1 - images[changed])
+
+
+def test_contrast_keeps_order_and_range():
+    """What was lighter stays at least as light, and nothing leaves the range of the batch."""
+    images = torch.rand(50, 1, 6, 6)
+    view = Augmentation(contrast=1.0)(images, Seeds(1))
+    assert images.min() <= view.min()
+    assert view.max() <= images.max()
+    for image, other in zip(images.flatten(1), view.flatten(1), strict=True):
+        assert bool((other[image.argsort()].diff() >= -1e-6).all())
+    spreads = view.std((1, 2, 3)) / images.std((1, 2, 3))
+    assert spreads.min() < 0.7
+    assert spreads.max() > 1.2
+
+
+def test_erasing_covers_one_rectangle_with_the_mean():
+    images = torch.rand(200, 3, 20, 20)
+    view = Augmentation(erasing=1.0)(images, Seeds(2))
+    shares = []
+    for image, other in zip(images, view, strict=True):
+        covered = (image != other).all(0)
+        rows, columns = covered.any(1), covered.any(0)
+        assert torch.equal(covered, rows[:, None] & columns[None, :])
+        assert torch.allclose(other[:, covered], image.mean())
+        assert torch.equal(other[:, ~covered], image[:, ~covered])
+        shares.append(float(covered.float().mean()))
+    assert max(shares) <= 0.25 + 0.06  # half of each side, and a pixel
+    assert sum(shares) / 200 == pytest.approx(0.25**2, abs=0.02)
+
+
+def test_noise_and_dropping_go_by_the_spread_of_each_feature():
+    rows = torch.randn(4000, 3) * torch.tensor([1.0, 10.0, 0.0]) + 5
+    moved = Augmentation(noise=0.1)(rows, Seeds(0)) - rows
+    torch.testing.assert_close(moved.std(0), torch.tensor([0.1, 1.0, 0.0]), rtol=0.05, atol=1e-6)
+    dropped = Augmentation(dropping=0.2)(rows, Seeds(0))
+    replaced = dropped[:, :2] == rows.mean(0)[:2]
+    assert 0.18 < float(replaced.float().mean()) < 0.22
+    assert torch.equal(dropped[:, :2][~replaced], rows[:, :2][~replaced])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
@@ -13,31 +14,57 @@ from calida.seeds import Seeds
 
 @dataclass(frozen=True)
 class Augmentation:
-    """Affine changes of images: each sample turned, stretched, sheared and moved by amounts of its own.
+    """Changes of each sample by amounts of its own, drawn by seed; a strength of 0 leaves them out, bit for bit.
 
-    The amounts are the limits of what is drawn at strength 1; strength 0 changes nothing. Feature vectors have no
-    geometry and stay as they are.
+    Images are turned, stretched, sheared and moved (`affine`), made paler or stronger, lighter or darker (`contrast`),
+    turned into their negative (`polarity`, a probability), and covered by a patch of their own mean (`erasing`).
+    Feature vectors, which have no geometry, get `noise` in units of each feature's spread in the batch, and features
+    that are replaced by their mean in the batch (`dropping`, a probability).
     """
 
-    affine: float = 0.0  # strength
+    affine: float = 0.0
+    contrast: float = 0.0
+    polarity: float = 0.0
+    erasing: float = 0.0
+    noise: float = 0.0
+    dropping: float = 0.0
+    # What strength 1 of `affine`, `contrast` and `erasing` means at most.
     rotation: float = math.radians(20)
     stretch: float = 0.3  # of the logarithm of width and height, each on its own
     shear: float = 0.3
     shift: float = 0.15  # of the image's size
+    gain: float = 0.7  # of the logarithm of the contrast
+    brightness: float = 0.5  # in standard deviations of the image
+    patch: float = 0.5  # of the image's height and width
 
     def __call__(self, x: Tensor, seeds: Seeds) -> Tensor:
-        """A view of the batch [B, C, H, W], floats as the classifier reads them (bytes become 0..1)."""
-        if self.affine == 0 or x.ndim != 4:
+        """A view of the batch, [B, C, H, W] or [B, D]: floats as the classifier reads them (bytes become 0..1)."""
+        steps = self._image_steps() if x.ndim == 4 else self._vector_steps()
+        if not steps:
             return x
-        images = x.float() / 255 if x.dtype == torch.uint8 else x
-        grid = torch.nn.functional.affine_grid(self._matrices(images, seeds), list(images.shape), align_corners=False)
+        view = x.float() / 255 if x.dtype == torch.uint8 else x
+        for name, change in steps.items():
+            view = change(view, seeds.generator(name, view.device))
+        return view
+
+    def _image_steps(self) -> dict[str, Callable[[Tensor, torch.Generator], Tensor]]:
+        steps = {"affine": self._move, "contrast": self._fade, "polarity": self._invert, "erasing": self._cover}
+        return {name: step for name, step in steps.items() if getattr(self, name)}
+
+    def _vector_steps(self) -> dict[str, Callable[[Tensor, torch.Generator], Tensor]]:
+        steps = {"noise": self._disturb, "dropping": self._drop}
+        return {name: step for name, step in steps.items() if getattr(self, name)}
+
+    def _move(self, images: Tensor, generator: torch.Generator) -> Tensor:
+        grid = torch.nn.functional.affine_grid(
+            self._matrices(images, generator), list(images.shape), align_corners=False
+        )
         # Repeating the border fits any background; zeros would frame light images in black.
         return torch.nn.functional.grid_sample(images, grid, padding_mode="border", align_corners=False)
 
-    def _matrices(self, images: Tensor, seeds: Seeds) -> Tensor:
+    def _matrices(self, images: Tensor, generator: torch.Generator) -> Tensor:
         """One map from output to input coordinates a sample: [B, 2, 3]."""
-        generator = seeds.generator("affine", images.device)
-        draws = torch.rand(6, len(images), generator=generator, device=images.device).mul(2).sub(1) * self.affine
+        draws = _draw(6, images, generator) * self.affine
         angle, shear = draws[0] * self.rotation, draws[1] * self.shear
         width, height = (draws[2:4] * self.stretch).exp()
         cos, sin = angle.cos(), angle.sin()
@@ -45,5 +72,40 @@ class Augmentation:
         rows += [sin * width, (shear * sin + cos) * height, draws[5] * 2 * self.shift]
         return torch.stack(rows, 1).view(-1, 2, 3)
 
+    def _fade(self, images: Tensor, generator: torch.Generator) -> Tensor:
+        gain, lift = (_draw(2, images, generator) * self.contrast).view(2, -1, 1, 1, 1)
+        spread, mean = torch.std_mean(images, (1, 2, 3), keepdim=True)
+        faded: Tensor = mean + (images - mean) * (gain * self.gain).exp() + lift * self.brightness * spread
+        return faded.clamp(images.amin(), images.amax())
+
+    def _invert(self, images: Tensor, generator: torch.Generator) -> Tensor:
+        chosen = torch.rand(len(images), generator=generator, device=images.device) < self.polarity
+        return torch.where(chosen.view(-1, 1, 1, 1), images.amin() + images.amax() - images, images)
+
+    def _cover(self, images: Tensor, generator: torch.Generator) -> Tensor:
+        draws = torch.rand(4, len(images), generator=generator, device=images.device)
+        covered = torch.ones((), dtype=torch.bool, device=images.device)
+        for size, place, axis in ((draws[0], draws[1], 2), (draws[2], draws[3], 3)):
+            length = size * self.patch * self.erasing
+            start = place * (1 - length)
+            points = (torch.arange(images.shape[axis], device=images.device) + 0.5) / images.shape[axis]
+            inside = (points >= start[:, None]) & (points < (start + length)[:, None])  # [B, H] or [B, W]
+            covered = covered & inside.view(len(images), 1, *((-1, 1) if axis == 2 else (1, -1)))
+        return torch.where(covered, images.mean((1, 2, 3), keepdim=True), images)
+
+    def _disturb(self, rows: Tensor, generator: torch.Generator) -> Tensor:
+        noise = torch.randn(rows.shape, generator=generator, device=rows.device, dtype=rows.dtype)
+        return rows + self.noise * rows.std(0, correction=0) * noise
+
+    def _drop(self, rows: Tensor, generator: torch.Generator) -> Tensor:
+        chosen = torch.rand(rows.shape, generator=generator, device=rows.device) < self.dropping
+        return torch.where(chosen, rows.mean(0), rows)
+
+
+def _draw(count: int, images: Tensor, generator: torch.Generator) -> Tensor:
+    """Numbers in -1..1 for every image: [count, B]."""
+    return torch.rand(count, len(images), generator=generator, device=images.device).mul(2).sub(1)
+
 
 UNCHANGED = Augmentation()
+STRENGTHS = ("affine", "contrast", "polarity", "erasing", "noise", "dropping")

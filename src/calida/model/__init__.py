@@ -1,5 +1,6 @@
 """Classifiers with Gaussian logits, and Monte-Carlo prediction."""
 
+from calida.model.average import follow, make_teacher
 from calida.model.backbones import BACKBONES, Backbone, build_backbone
 from calida.model.classifier import (
     CUSTOM,
@@ -34,6 +35,8 @@ __all__ = [
     "check_abstention",
     "draw_noise",
     "evaluation_mode",
+    "follow",
+    "make_teacher",
     "predict",
     "scratch_buffers",
     "unit_range",

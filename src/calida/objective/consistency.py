@@ -20,7 +20,7 @@ from calida.uncertainty import mean_log_probs, nll
 class Consistency:
     """Cross-entropy of the augmented view and the label of the plain one, where that label is sure (Sohn et al., 2020).
 
-    The plain view is labelled by the same network without dropout, on the statistics of its own batch, which for a
+    The plain view is labelled by the step's teacher without dropout, on the statistics of its own batch, which for a
     target batch are the target's. The mean is over the whole batch, so a batch of which little is sure weighs little.
     """
 
@@ -30,8 +30,9 @@ class Consistency:
     def __call__(self, step: Step) -> Tensor:
         batch = step.target
         unchanged = batch.x if batch.plain is None else batch.plain
-        with torch.no_grad(), scratch_buffers(step.model), _without_dropout(step.model):
-            plain = mean_log_probs(step.draw("target", step.model(unchanged).logits))
+        teacher = step.teacher
+        with torch.no_grad(), scratch_buffers(teacher), _without_dropout(teacher):
+            plain = mean_log_probs(step.draw("target", teacher(unchanged).logits))
         confidence, labels = plain.exp().max(-1)
         sure = (confidence >= self.threshold).to(plain.dtype)
         return mean_of_selected(nll(step.log_probs("target"), labels), sure) * sure.mean()

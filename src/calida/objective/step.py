@@ -30,8 +30,10 @@ class Step:
         batches: Mapping[Domain, SourceBatch | TargetBatch],
         seeds: Seeds,
         num_samples: int = 1,
+        teacher: Classifier | None = None,
     ) -> None:
         self.model = model
+        self.teacher = model if teacher is None else teacher  # who labels what the model is to learn
         self.batches = batches
         self.seeds = seeds
         self.num_samples = num_samples
@@ -79,4 +81,4 @@ class Step:
         edges = [index * len(batch.x) // count for index in range(count + 1)]
         for index, (start, stop) in enumerate(pairwise(edges)):
             seeds = self.seeds.at("group", index)
-            yield Step(self.model, {domain: batch[start:stop]}, seeds, self.num_samples)
+            yield Step(self.model, {domain: batch[start:stop]}, seeds, self.num_samples, self.teacher)

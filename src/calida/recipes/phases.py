@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from calida.data import Augmentation
+from calida.data import STRENGTHS, Augmentation
 from calida.errors import InputError
 from calida.objective import (
     Consistency,
@@ -33,7 +33,7 @@ def phases(recipe: Recipe, extra_terms: Mapping[str, Weighted] | None = None) ->
         "num_samples": recipe.num_samples,
         "optimizer": recipe.optimizer,
         "weight_decay": recipe.weight_decay,
-        "augmentation": Augmentation(affine=recipe.affine),
+        "augmentation": Augmentation(**{name: getattr(recipe, name) for name in STRENGTHS}),
     }
     pretraining = Phase(
         name=SOURCE_PHASE,
@@ -65,6 +65,7 @@ def phases(recipe: Recipe, extra_terms: Mapping[str, Weighted] | None = None) ->
         learning_rate=recipe.learning_rate,
         final_rate=recipe.final_rate,
         schedule=recipe.schedule,
+        teacher_decay=recipe.teacher_decay,
         source_portion=recipe.source_portion,
         teaching=_teaching(recipe) if recipe.taught else None,
         statistics=("source", "target") if recipe.statistics == "both" else ("target",),

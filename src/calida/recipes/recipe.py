@@ -33,7 +33,13 @@ class Recipe:
     batch_size: int = 100
     optimizer: Literal["adam", "sgd"] = "adam"  # sgd has Nesterov's momentum, 0.9
     weight_decay: float = 5e-4
-    affine: float = 0.0  # strength of random turns, stretches, shears and shifts of training images
+    # Strengths of random changes of training samples: images above, feature vectors below.
+    affine: float = 0.0
+    contrast: float = 0.0
+    polarity: float = 0.0
+    erasing: float = 0.0
+    noise: float = 0.0
+    dropping: float = 0.0
     # Pre-training on source.
     pretrain_epochs: int = 30
     pretrain_learning_rate: float = 1e-3
@@ -45,6 +51,7 @@ class Recipe:
     final_rate: float = 0.03  # share of the learning rate left in the last round, so that runs settle
     schedule: Literal["alternate", "joint"] = "alternate"
     source_portion: Ramp = Ramp(1.0)
+    teacher_decay: float = 0.0  # of an averaged network that labels and predicts; 0 has none
     statistics: Literal["both", "target"] = "both"  # the domains whose batches BatchNorm predicts with
     # The uncertainty term: order of the Renyi entropy; at order inf with a selection, pseudo-labels (Eq. 8).
     order: float | None = None
@@ -132,6 +139,9 @@ class Recipe:
         for key in (
             "weight_decay",
             "affine",
+            "contrast",
+            "erasing",
+            "noise",
             "multiplier",
             "diversity",
             "consistency",
@@ -143,9 +153,13 @@ class Recipe:
         ):
             if not 0 <= getattr(self, key) < math.inf:
                 raise InputError(f"{key} must be a number from 0 up, not {getattr(self, key)}")
+        if not 0 <= self.teacher_decay < 1:
+            raise InputError(
+                f"teacher_decay is a share of the old weights, from 0 and under 1, not {self.teacher_decay}"
+            )
         if not 0 < self.gvr_share <= 1:
             raise InputError(f"gvr_share is a share of steps, more than 0 and at most 1, not {self.gvr_share}")
-        for key in ("final_rate", "pretrain_final_rate", "consistency_threshold"):
+        for key in ("final_rate", "pretrain_final_rate", "consistency_threshold", "polarity", "dropping"):
             if not 0 <= getattr(self, key) <= 1:
                 raise InputError(f"{key} is a share between 0 and 1, not {getattr(self, key)}")
         if self.entropy_budget is not None and (self.order is None or self.taught):

@@ -48,6 +48,7 @@ def save_checkpoint(
     optimizer: torch.optim.Optimizer,
     progress: Progress,
     identity: Mapping[str, Any],
+    teacher: nn.Module | None = None,
 ) -> None:
     """Everything that the next round depends on. Seeds are functions of names, so no generator state is among it."""
     moments = {
@@ -57,6 +58,7 @@ def save_checkpoint(
     }
     tensors = with_prefix("model", model.state_dict()) | with_prefix("optimizer", moments)
     tensors |= with_prefix("kept", progress.kept or {})
+    tensors |= with_prefix("teacher", {} if teacher is None else teacher.state_dict())
     values = asdict(replace(progress, kept=None))
     write_bundle(folder, _NAME, Bundle(tensors, {"identity": dict(identity), "progress": values}))
 
@@ -69,8 +71,9 @@ class Checkpoint:
     tensors: dict[str, Tensor]
     folder: Path
 
-    def restore_model(self, model: nn.Module) -> None:
-        load_weights(model, without_prefix("model", self.tensors), self.folder)
+    def restore(self, model: nn.Module, name: str = "model") -> None:
+        """Put the weights that were saved under a name, "model" or "teacher", into a network."""
+        load_weights(model, without_prefix(name, self.tensors), self.folder)
 
     def restore_optimizer(self, optimizer: torch.optim.Optimizer) -> None:
         """Moments take their parameter's memory layout, without which vectorised arithmetic may round otherwise."""

@@ -106,6 +106,7 @@ class Phase:
     selected_only: bool = False
     source_portion: Ramp = field(default=Ramp(1.0))
     augmentation: Augmentation = UNCHANGED
+    teacher_decay: float = 0.0  # of an averaged network that labels and predicts; 0: the network itself does
     statistics: tuple[Domain, ...] = ("source", "target")  # whose batches BatchNorm's averages are taken from
 
     def make_optimizer(self, parameters: Iterable[nn.Parameter]) -> torch.optim.Optimizer:
@@ -175,6 +176,7 @@ def build_steps(
     domains: Domains,
     lesson: Lesson,
     augmentation: Augmentation,
+    teacher: Classifier | None = None,
 ) -> Iterator[Step]:
     """Build each step when it is asked for, on the model's device; only files are read ahead of their turn."""
     device = model.device
@@ -194,4 +196,4 @@ def build_steps(
                 labels = lesson.labels[rows].to(device, non_blocking=True)
                 selected = lesson.selected[rows].to(device, lesson.labels.dtype, non_blocking=True)
                 batches[domain] = TargetBatch(x, labels, selected, plain)
-        yield Step(model, batches, plan.seeds, plan.num_samples)
+        yield Step(model, batches, plan.seeds, plan.num_samples, teacher)

@@ -15,7 +15,7 @@ from torch import nn
 
 from calida.data import UNCHANGED, Augmentation, shuffled_batches
 from calida.errors import InputError, NonFiniteError
-from calida.model import Classifier, scratch_buffers
+from calida.model import Classifier, follow, make_teacher, scratch_buffers
 from calida.objective import Domain, DualAscent, GradientVariance, Step, TargetEntropy, Term
 from calida.seeds import Seeds
 from calida.training.checkpoint import Progress, has_checkpoint, read_checkpoint, save_checkpoint
@@ -76,7 +76,7 @@ def run_rounds(run: Run, model: Classifier, resume: bool = False) -> list[Record
         if not resume:
             raise InputError(f"{run.folder} already holds a run: resume it, or choose another folder")
         checkpoint = read_checkpoint(run.folder, run.identity or {})
-        checkpoint.restore_model(model)
+        checkpoint.restore(model)
         progress = checkpoint.progress
     elif run.begun:
         progress = Progress(phase=1, history=[*run.begun[:-1], _seen_again(run, model)])
@@ -86,21 +86,25 @@ def run_rounds(run: Run, model: Classifier, resume: bool = False) -> list[Record
         regularised = phase.objective.gradient_variance is not None
         model.lay_out(torch.contiguous_format if regularised else torch.channels_last)
         optimizer = phase.make_optimizer(model.parameters())
+        teacher = make_teacher(model) if phase.teacher_decay else None
         if checkpoint is not None:
             checkpoint.restore_optimizer(optimizer)
+            if teacher is not None:
+                checkpoint.restore(teacher, "teacher")
             checkpoint = None
         else:
             progress.multipliers = phase.objective.multipliers()
+        shown = model if teacher is None else teacher  # who predicts, and is kept
         # Looked at anew in each phase: another memory layout rounds otherwise, and a resumed run starts here too.
         outlook: Outlook | None = None
         while progress.rounds_done < phase.rounds and not progress.stopped:
             if outlook is None and phase.uses_target:
-                outlook = run.viewpoint.look(model)
-            progress.set_aside(model)
+                outlook = run.viewpoint.look(shown)
+            progress.set_aside(shown)
             started = time.perf_counter()
-            record, outlook = _Round(run, phase, progress, model, outlook).train(optimizer)
+            record, outlook = _Round(run, phase, progress, model, teacher, outlook).train(optimizer)
             record["seconds"] = round(time.perf_counter() - started, 3)
-            judgement = Judgement() if outlook is None else run.consider(record, progress.history, model)
+            judgement = Judgement() if outlook is None else run.consider(record, progress.history, shown)
             record["kept"] = judgement.keep
             if judgement.keep:
                 progress.kept = None
@@ -109,8 +113,10 @@ def run_rounds(run: Run, model: Classifier, resume: bool = False) -> list[Record
             progress.history.append(record)
             progress.rounds_done += 1
             if run.folder is not None:
-                save_checkpoint(run.folder, model, optimizer, progress, run.identity or {})
+                save_checkpoint(run.folder, model, optimizer, progress, run.identity or {}, teacher)
             run.observe(copy.deepcopy(record))
+        if teacher is not None:
+            model.load_state_dict(teacher.state_dict())
         progress.phase += 1
         progress.rounds_done = 0
     if progress.kept is not None:
@@ -139,8 +145,17 @@ def _starting(run: Run, progress: Progress) -> Record:
 class _Round:
     """One round: what it starts from, how it trains, and what it records."""
 
-    def __init__(self, run: Run, phase: Phase, progress: Progress, model: Classifier, before: Outlook | None) -> None:
-        self.run, self.phase, self.model = run, phase, model
+    def __init__(
+        self,
+        run: Run,
+        phase: Phase,
+        progress: Progress,
+        model: Classifier,
+        teacher: Classifier | None,
+        before: Outlook | None,
+    ) -> None:
+        self.run, self.phase, self.model, self.teacher = run, phase, model, teacher
+        self.shown = model if teacher is None else teacher
         self.number = progress.rounds_done
         self.multipliers = progress.multipliers
         self.seeds = run.seeds.at(phase.name, self.number)
@@ -176,12 +191,15 @@ class _Round:
 
     def _steps(self, plans: Sequence[StepPlan], optimizer: torch.optim.Optimizer) -> Iterator[Step]:
         """The round's steps, each with the learning rate of its moment."""
-        steps = build_steps(plans, self.model, self.run.domains, self.lesson, self.phase.augmentation)
+        augmentation, teacher = self.phase.augmentation, self.teacher
+        steps = build_steps(plans, self.model, self.run.domains, self.lesson, augmentation, teacher)
         for index, step in enumerate(steps):
             rate = self.phase.rate((self.number + index / len(plans)) / self.phase.rounds)
             for group in optimizer.param_groups:
                 group["lr"] = rate
             yield step
+            if teacher is not None:  # the step has been taken when the next is asked for
+                follow(teacher, self.model, self.phase.teacher_decay)
 
     @torch.no_grad()
     def _settle_statistics(self, batches: int = 8) -> None:
@@ -190,7 +208,7 @@ class _Round:
         The running averages of training lean on the last few batches, which moves the target's entropy by tens of per
         cent from round to round while the weights hardly move.
         """
-        norms = [part for part in self.model.modules() if isinstance(part, nn.modules.batchnorm._BatchNorm)]
+        norms = [part for part in self.shown.modules() if isinstance(part, nn.modules.batchnorm._BatchNorm)]
         if not norms:
             return
         momenta = [norm.momentum for norm in norms]
@@ -198,7 +216,7 @@ class _Round:
             norm.reset_running_stats()
             norm.momentum = None  # a plain average of all that follows
         domains = [domain for domain in self.pools if domain in self.phase.statistics] or list(self.pools)
-        for steps in zip(*(self._samples(domain, batches) for domain in domains), strict=True):
+        for steps in zip(*(self._samples(domain, batches, model=self.shown) for domain in domains), strict=True):
             for step in steps:
                 for domain in step.batches:
                     step.output(domain)
@@ -227,9 +245,9 @@ class _Round:
         labels = self.run.domains.validation.y
         # Predicting the whole target is work that only adaptation, and the moment before it, has a use for.
         if not self.phase.uses_target and self.number + 1 < self.phase.rounds:
-            validation = self.run.viewpoint.predict(self.model, self.run.domains.validation.x)
+            validation = self.run.viewpoint.predict(self.shown, self.run.domains.validation.x)
             return {**record, "source": describe_labelled(validation, labels)}, None
-        after = self.run.viewpoint.look(self.model)
+        after = self.run.viewpoint.look(self.shown)
         record["source"] = describe_labelled(after.validation, labels)
         record["target"] = describe_target(after.target)
         if self.phase.teaching is not None:
@@ -254,15 +272,17 @@ class _Round:
                 variances[domain] = here.measure(step, partial(objective.loss, weights=weights))
         return variances
 
-    def _samples(self, domain: Domain, count: int, augmentation: Augmentation = UNCHANGED) -> Iterator[Step]:
+    def _samples(
+        self, domain: Domain, count: int, augmentation: Augmentation = UNCHANGED, model: Classifier | None = None
+    ) -> Iterator[Step]:
         """A few training-mode steps on one domain, to look at and not to take."""
-        self.model.train()
+        model = (model or self.model).train()
         order = shuffled_batches(self.pools[domain], self.phase.batch_size, self.seeds.at("sample", domain))
         plans = [
             StepPlan({domain: next(order)}, self.seeds.at("sample", domain, index), self.phase.num_samples)
             for index in range(count)
         ]
-        return build_steps(plans, self.model, self.run.domains, self.lesson, augmentation)
+        return build_steps(plans, model, self.run.domains, self.lesson, augmentation, self.teacher)
 
     def _name(self) -> str:
         return f"{self.phase.name} round {self.number + 1}"
