@@ -1,16 +1,12 @@
 """`calida reproduce`: the paper's tables beside ours, from runs or from records of them."""
 
 import json
-import sys
-from pathlib import Path
 
 import pytest
 from commands import calida_command, succeed
+from test_claims import RECIPES, record  # records with known numbers
 
 from calida.studies import MNIST_USPS, PROTOCOLS, SVHN_MNIST, Results, generate_visda17
-
-sys.path.insert(0, str(Path(__file__).parent.parent / "studies"))
-from test_claims import RECIPES, record  # the same records with known numbers
 
 
 @pytest.fixture

@@ -1,10 +1,9 @@
 import numpy as np
 import pytest
 import shift
+from working import QUICK
 
 from calida.studies import StudyTask
-
-QUICK = {"pretrain_epochs": 2, "rounds": 3, "passes": 1, "batch_size": 20, "gvr_groups": 2}
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ import threading
 import time
 
 import pytest
-from conftest import QUICK
+from working import QUICK
 
 from calida.studies import Engine, StudyTask, run_job
 
@@ -23,7 +23,7 @@ def start(*words, log):
     return subprocess.Popen([sys.executable, "-m", *words], stdout=file, stderr=subprocess.STDOUT, env=environment)
 
 
-def wait_for(condition, seconds=60.0):
+def wait_for(condition, seconds=240.0):
     end = time.monotonic() + seconds
     while not (found := condition()):
         assert time.monotonic() < end, "waited in vain"

@@ -1,13 +1,12 @@
 """One run of a study: its key, its start, its record, and what becomes of it when it is killed."""
 
 import json
-import os
+import multiprocessing
 import signal
-import subprocess
-import sys
 from dataclasses import replace
 
 import pytest
+from working import run_and_die, run_and_tell
 
 from calida.errors import InputError
 from calida.recipes import RECIPES
@@ -15,6 +14,13 @@ from calida.runs import RunFolder, execute
 from calida.studies import PROTOCOLS, TABLES, Engine, Results, engine, job, plan_study
 from calida.studies.engine import starts_first
 from calida.studies.job import finished_record, rounded, run_job
+
+
+def processes():
+    """Children of a server that has imported everything once."""
+    server = multiprocessing.get_context("forkserver")
+    server.set_forkserver_preload(["calida.estimator", "sklearn.cluster", "sklearn.linear_model", "scipy.optimize"])
+    return server
 
 
 def test_a_key_follows_all_that_decides_a_run_and_nothing_else(task):
@@ -90,44 +96,15 @@ def test_base_networks_are_tried_with_every_number_of_samples(task, tmp_path):
     assert bayesian["by_samples"]["10"]["source_held_out"]["nll"] == pytest.approx(last["source"]["nll"], abs=1e-5)
 
 
-_NAMED_SEEDS = (("one", 1), ("one", 0), ("two", 0))
-_PLAIN = """
-import sys
-from pathlib import Path
-from calida.runs import RunConfig
-from calida.studies import job
-execute = job.execute
-def tell(config, *rest, **options):
-    print(config.recipe, flush=True)
-    return execute(config, *rest, **options)
-job.execute = tell
-job.run_job(job.Job("blobs", RunConfig.from_toml(Path(sys.argv[1]))), Path(sys.argv[2]))
-"""
-_DYING = """
-import os, signal, sys
-from pathlib import Path
-import torch
-from calida.runs import RunConfig, RunFolder
-from calida.studies.job import Job, run_job
-torch.set_num_threads(1)
-add = RunFolder.add_round
-def die(self, record):
-    add(self, record)
-    if record["phase"] == "adapt" and record["round"] == 1:
-        os.kill(os.getpid(), signal.SIGKILL)
-RunFolder.add_round = die
-config = RunConfig.from_toml(Path(sys.argv[1]))
-run_job(Job("blobs", config), Path(sys.argv[2]))
-"""
-
-
 def test_a_killed_run_goes_on_where_it_was(task, tmp_path):
     one, here, there = task.job("rer-inf", 0), tmp_path / "here", tmp_path / "there"
     for place in (here, there):
         run_job(one.start, place)
     (tmp_path / "job.toml").write_text(one.config.to_toml())
-    done = subprocess.run([sys.executable, "-c", _DYING, tmp_path / "job.toml", here], env=os.environ, timeout=120)
-    assert done.returncode == -signal.SIGKILL
+    child = processes().Process(target=run_and_die, args=(tmp_path / "job.toml", here))
+    child.start()
+    child.join()
+    assert child.exitcode == -signal.SIGKILL
     assert finished_record(one, here) is None
     assert len(RunFolder(here / one.folder).read_rounds()) == 4  # two of pre-training, two of adaptation
     record, whole = run_job(one, here), run_job(one, there)
@@ -173,7 +150,8 @@ def test_a_scheduler_that_is_not_there(monkeypatch):
 
 
 def test_results_are_kept_by_task_and_read_back(task, tmp_path):
-    store, jobs = Results(tmp_path), [replace(task, name=name).job("rer-1", seed) for name, seed in _NAMED_SEEDS]
+    store = Results(tmp_path)
+    jobs = [replace(task, name=name).job("rer-1", seed) for name, seed in (("one", 1), ("one", 0), ("two", 0))]
     for one in jobs:
         store.add({"key": one.key, **one.identity()})
     assert [json.loads(line)["seed"] for line in (tmp_path / "one.jsonl").read_text().splitlines()] == [0, 1]
@@ -203,13 +181,14 @@ def test_rounding_keeps_six_digits():
 
 def test_two_processes_make_a_start_once(task, tmp_path):
     """Both need the same source-only classifier: one trains it, the other waits for it."""
-    jobs = [task.job(recipe, 0) for recipe in ("rer-1", "rer-inf")]
-    processes = []
-    for index, one in enumerate(jobs):
-        (tmp_path / f"{index}.toml").write_text(one.config.to_toml())
-        words = [sys.executable, "-c", _PLAIN, tmp_path / f"{index}.toml", tmp_path / "out"]
-        processes.append(subprocess.Popen(words, stdout=subprocess.PIPE, text=True))
-    outputs = [process.communicate(timeout=120)[0] for process in processes]
-    assert [process.returncode for process in processes] == [0, 0]
-    assert sorted(outputs[0].split() + outputs[1].split()) == ["rer-1", "rer-inf", "source"]
+    children = []
+    for recipe in ("rer-1", "rer-inf"):
+        (tmp_path / f"{recipe}.toml").write_text(task.job(recipe, 0).config.to_toml())
+        words = (tmp_path / f"{recipe}.toml", tmp_path / "out", tmp_path / "log")
+        children.append(processes().Process(target=run_and_tell, args=words))
+        children[-1].start()
+    for child in children:
+        child.join()
+    assert [child.exitcode for child in children] == [0, 0]
+    assert sorted((tmp_path / "log").read_text().split()) == ["rer-1", "rer-inf", "source"]
     assert len(list((tmp_path / "out").glob("blobs.*"))) == 3
