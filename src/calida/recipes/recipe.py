@@ -57,7 +57,7 @@ class Recipe:
     order: float | None = None
     multiplier: float = 1.0
     selection: Literal["none", "global", "class-balanced", "reweighted"] = "reweighted"
-    portion: Ramp = Ramp(0.3, 0.05, 0.6)
+    portion: Ramp | Literal["agreement"] = Ramp(0.3, 0.05, 0.6)  # or as far as augmented views agree
     label_temperature: Ramp = Ramp(0.0)
     normalise_labels: bool = True
     # Dual ascent on the multiplier (Eq. 6): a budget in nats, or "source".
@@ -174,7 +174,9 @@ class Recipe:
             raise InputError("mmd compares both domains in one step: it needs schedule='joint'")
         for key, highest in {"portion": 1.0, "source_portion": 1.0, "label_temperature": math.inf}.items():
             ramp = getattr(self, key)
-            if not all(0 <= ramp(index, self.rounds) <= highest for index in (0, max(self.rounds - 1, 0))):
+            if isinstance(ramp, Ramp) and not all(
+                0 <= ramp(index, self.rounds) <= highest for index in (0, max(self.rounds - 1, 0))
+            ):
                 raise InputError(f"{key} must stay within 0 and {highest:g}, not {to_plain(ramp)}")
 
     def to_json(self) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
@@ -26,6 +26,7 @@ from calida.objective import Domain, Objective, Step
 from calida.seeds import Seeds
 from calida.selection import Ramp, selector, tempered_labels
 
+Portion = Ramp | Literal["agreement"]
 Schedule = Literal["alternate", "joint"]
 Optimizer = Literal["adam", "sgd"]
 
@@ -50,17 +51,21 @@ class Domains:
 class Teaching:
     """How a round makes pseudo-labels from its predictions on target.
 
-    `temperature` 0 gives hard labels. Soft labels are normalised by class threshold if `normalise` is set (CRST) and
-    plain powers of the prediction otherwise (annealing).
+    `portion` goes by the clock, or by "agreement": the share of samples that keep their label in an augmented view,
+    so that a classifier which contradicts itself teaches less. `temperature` 0 gives hard labels. Soft labels are
+    normalised by class threshold if `normalise` is set (CRST) and plain powers of the prediction otherwise (annealing).
     """
 
     selection: str = "reweighted"
-    portion: Ramp = Ramp(0.3, 0.05, 0.6)
+    portion: Portion = Ramp(0.3, 0.05, 0.6)
     temperature: Ramp = Ramp(0.0)
     normalise: bool = True
 
-    def __call__(self, target: Prediction, round_index: int, rounds: int) -> Lesson:
-        chosen = selector(self.selection)(target.log_probs, self.portion(round_index, rounds))
+    def __call__(
+        self, target: Prediction, round_index: int, rounds: int, agreement: Callable[[], float] = lambda: 1.0
+    ) -> Lesson:
+        portion = self.portion(round_index, rounds) if isinstance(self.portion, Ramp) else agreement()
+        chosen = selector(self.selection)(target.log_probs, portion)
         temperature = self.temperature(round_index, rounds)
         if temperature == 0:
             labels = torch.nn.functional.one_hot(chosen.labels, target.log_probs.shape[-1]).to(target.log_probs)

@@ -162,10 +162,13 @@ class _Round:
         self.place: Record = {"phase": phase.name, "round": self.number, "rounds": phase.rounds}
         self.lesson = Lesson.nothing(len(run.domains.target), run.domains.num_classes)
         if before is not None and phase.teaching is not None:
-            self.lesson = phase.teaching(before.target, self.number, phase.rounds)
+            self.lesson = phase.teaching(before.target, self.number, phase.rounds, partial(self._agreement, before))
         self.pools = phase.pools(run.domains, self.lesson, self.number, self.seeds)
         if before is not None:
             self._set_budgets(before)
+
+    def _agreement(self, before: Outlook) -> float:
+        return self.run.viewpoint.agreement(self.shown, before.target.labels, self.phase.augmentation)
 
     def train(self, optimizer: torch.optim.Optimizer) -> tuple[Record, Outlook | None]:
         plans = self.phase.plan(self.pools, self.seeds)

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import torch
 from torch import Tensor
 
-from calida.data import Labelled, Samples
+from calida.data import Augmentation, Labelled, Samples, stream
 from calida.model import Classifier, Prediction, predict
 from calida.seeds import Seeds
 from calida.validation.mixing import MIXVAL_SHARE, Mixed, predict_mixed
+
+_COMPARED = 2000  # a share to a point, at the cost of a pass over that many samples
 
 
 @dataclass(frozen=True)
@@ -39,6 +42,16 @@ class Viewpoint:
 
     def predict(self, model: Classifier, x: Samples) -> Prediction:
         return predict(model, x, self.num_samples, self.seeds, self.batch_size)
+
+    def agreement(self, model: Classifier, labels: Tensor, augmentation: Augmentation) -> float:
+        """The share of the target (of 2,000 samples at most) that keeps its predicted label in another view."""
+        rows = torch.randperm(len(self.target), generator=self.seeds.generator("agreement"))[:_COMPARED]
+        same = []
+        batches = list(rows.split(self.batch_size))
+        for number, (chosen, x) in enumerate(zip(batches, stream(self.target, batches), strict=True)):
+            view = augmentation(x, self.seeds.at("agreement", number))
+            same.append(self.predict(model, view).labels == labels[chosen])
+        return float(torch.cat(same).double().mean())
 
     def mix(self, model: Classifier, labels: Tensor, share: float) -> Mixed:
         """Predictions on mixed target pairs; `labels` are the predicted ones of the whole target."""
