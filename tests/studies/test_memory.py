@@ -24,6 +24,11 @@ def recipe(name="brer-inf-gvr", **settings):
     return get_recipe(name).with_settings(**{**SMALL, **settings})
 
 
+def convolutional():
+    layers = [nn.Conv2d(1, 16, 5, bias=False), nn.BatchNorm2d(16), nn.Softplus(), nn.AdaptiveAvgPool2d(1), nn.Flatten()]
+    return nn.Sequential(*layers)
+
+
 def measured_peak(network, recipe, backbone, regulariser, folder):
     """The most bytes that a target step held, by the profiler's record of the CPU's allocator."""
     model = build_classifier(network, Seeds(0), backbone)
@@ -98,15 +103,15 @@ def test_peaks_of_a_residual_network_are_those_of_real_steps(tmp_path):
 
 
 def test_one_group_at_a_time_needs_no_more_for_more_groups():
-    network = Network((1, 28, 28), 10, "compact")
-    few, many = (memory_plan(network, recipe(batch_size=8 * n, gvr_groups=n)) for n in (2, 8))
+    network = Network((1, 28, 28), 10, "custom")
+    few, many = (memory_plan(network, recipe(batch_size=8 * n, gvr_groups=n), convolutional()) for n in (2, 8))
     inputs = 4 * 8 * (8 - 2) * (28 * 28 + 10 + 1)
     assert few.bounded_gvr_peak + inputs == pytest.approx(many.bounded_gvr_peak, rel=0.001)
-    assert many.kept_gvr_peak > 2 * many.bounded_gvr_peak
+    assert many.kept_gvr_peak > 3 * many.bounded_gvr_peak
 
 
 def test_a_step_that_fits_nowhere_can_be_planned():
-    plan = memory_plan(Network((3, 2048, 2048), 10, "dtn"), recipe(batch_size=1000))
+    plan = memory_plan(Network((1, 4096, 4096), 10, "custom"), recipe(batch_size=1000), convolutional())
     assert plan.plain_peak > 10**12
 
 

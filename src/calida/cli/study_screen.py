@@ -34,7 +34,6 @@ from calida.studies import (
 )
 from calida.studies.cells import line_figures, paper_figure
 
-
 _NAME = Column("model", no_wrap=True)
 
 
