@@ -13,7 +13,7 @@ from calida.model import Network, build_classifier
 from calida.objective import GradientVariance, Step
 from calida.recipes import get_recipe, phases
 from calida.seeds import Seeds
-from calida.studies.memory import _EveryGraph, memory_plan
+from calida.studies.memory import EveryGraph, memory_plan
 from calida.training import train
 
 SMALL = {"batch_size": 8, "gvr_groups": 2}
@@ -84,7 +84,7 @@ def check_against_measured(network, recipe, folder, backbone=None):
     for planned, regulariser in (
         (plan.plain_peak, None),
         (plan.bounded_gvr_peak, GradientVariance(**groups)),
-        (plan.kept_gvr_peak, _EveryGraph(**groups)),
+        (plan.kept_gvr_peak, EveryGraph(**groups)),
     ):
         # The allocator sees the workspace of convolutions too, which is not planned.
         assert 0.9 < planned / measured_peak(network, recipe, backbone, regulariser, folder) < 1.01
