@@ -15,9 +15,9 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
 
 import torch
+from speed import growth
 
 from calida.data import TargetBatch
 from calida.model import Network, build_classifier
@@ -45,13 +45,8 @@ def allow_timm() -> None:
 _kept: list[torch.library.Library] = []
 
 
-def status(key: str) -> int:
-    lines = Path("/proc/self/status").read_text().splitlines()
-    return 1024 * int(next(line for line in lines if line.startswith(key)).split()[1])
-
-
-def measure(kind: str, network: Network, recipe: Recipe) -> int:
-    """Bytes that a target step takes at most, beyond what is there before it."""
+def measure(kind: str, network: Network, recipe: Recipe) -> float:
+    """MB that a target step takes at most, beyond what is there before it."""
     torch.set_num_threads(1)
     groups = recipe.gvr_groups
     regularisers = {"plain": None, "bounded": GradientVariance(groups=groups, bound="none")}
@@ -68,11 +63,8 @@ def measure(kind: str, network: Network, recipe: Recipe) -> int:
 
     train(model, optimizer, phase.objective, one_step(2), {})  # the optimiser's state comes with its first step
     optimizer.zero_grad(set_to_none=True)
-    Path("/proc/self/clear_refs").write_text("5")  # the high-water mark starts anew
-    before = status("VmRSS")
     objective = replace(phase.objective, gradient_variance=regulariser)
-    train(model, optimizer, objective, one_step(recipe.batch_size), {})
-    return status("VmHWM") - before
+    return growth(lambda: train(model, optimizer, objective, one_step(recipe.batch_size), {}))
 
 
 def main() -> None:
@@ -96,7 +88,7 @@ def main() -> None:
     for kind, peak in KINDS.items():
         words = [sys.executable, __file__, *sys.argv[1:], "--kind", kind]
         done = subprocess.run(words, env={**environment, "OMP_NUM_THREADS": "1"}, check=True, stdout=subprocess.PIPE)
-        measured = json.loads(done.stdout)
+        measured = json.loads(done.stdout) * 2**20
         planned = getattr(plan, peak) - plan.weights - plan.optimizer
         print(f"{kind:8} planned {planned / 1e9:.2f} GB  measured {measured / 1e9:.2f} GB", flush=True)
 
