@@ -19,10 +19,9 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import torch
-from torch import Tensor
 
 from calida.data import Labelled, TargetBatch
-from calida.model import Classifier, Network, build_classifier, predict, scratch_buffers
+from calida.model import Classifier, Network, build_classifier, predict
 from calida.objective import (
     GradientVariance,
     Objective,
@@ -33,6 +32,7 @@ from calida.objective import (
     Weighted,
 )
 from calida.seeds import Seeds
+from calida.studies.memory import EveryGraph
 from calida.training import Domains, Lesson, Phase, build_steps, train
 
 SHAPE, BATCH, CLASSES, STEPS = (3, 32, 32), 128, 10, 4
@@ -158,32 +158,20 @@ def memory_step(kind: str, groups: int, group_size: int = 32) -> None:
         batch = TargetBatch(data.x[: count * group_size], labels[: count * group_size], torch.ones(count * group_size))
         return Step(model, {"target": batch}, Seeds(0))
 
-    act = {"ours": ours_step, "reference": keep_every_graph}[kind]
-    act(step(2), 2)  # warm up: gradients exist, kernels are chosen
-    Path("/proc/self/clear_refs").write_text("5")
+    def act(count: int) -> None:
+        regulariser = {"ours": GradientVariance, "reference": EveryGraph}[kind](groups=count, bound="none")
+        Objective({"entropy": Weighted(TargetEntropy())}, regulariser).backward(step(count), {})
+
+    act(2)  # warm up: gradients exist, kernels are chosen
+    print(growth(lambda: act(groups)))
+
+
+def growth(act: Callable[[], object]) -> float:
+    """How far this process grows at most while it acts, in MB."""
+    Path("/proc/self/clear_refs").write_text("5")  # the high-water mark starts anew
     before = status("VmRSS")
-    act(step(groups), groups)
-    print(status("VmHWM") - before)
-
-
-def ours_step(step: Step, groups: int) -> None:
-    objective = Objective({"entropy": Weighted(TargetEntropy())}, GradientVariance(groups=groups, bound="none"))
-    objective.backward(step, {})
-
-
-def keep_every_graph(step: Step, groups: int) -> None:
-    """GVR as Algorithm 1 is written down: all group graphs alive until the one backward pass."""
-    parameters = list(step.model.parameters())
-    losses: list[Tensor] = []
-    gradients: list[tuple[Tensor, ...]] = []
-    with scratch_buffers(step.model):
-        for group in step.groups("target", groups):
-            losses.append(TargetEntropy()(group))
-            gradients.append(torch.autograd.grad(losses[-1], parameters, create_graph=True))
-    means = [torch.stack(row).mean(0) for row in zip(*gradients, strict=True)]
-    deviations = [(g - m).square().sum() for row in gradients for g, m in zip(row, means, strict=True)]
-    variance = 0.02**2 / (groups - 1) * torch.stack(deviations).sum()
-    (torch.stack(losses).mean() - variance).backward()
+    act()
+    return status("VmHWM") - before
 
 
 def status(key: str) -> float:

@@ -121,7 +121,7 @@ def reproduce(
     if plan:
         screen.result(show_memory(screen, tasks[VISDA17]))
         return
-    numbers = range(seeds or (2 if smoke else TABLES["table3"].seeds if what is What.table3 else 4))
+    numbers = range(seeds or (2 if smoke else TABLES["table3"].seeds if what in (What.table3, What.page) else 4))
     store = Results(results or out / "results")
     if what is What.page:
         written = write_page(docs, PROTOCOLS["paper"], numbers, store.records)

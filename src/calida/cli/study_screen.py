@@ -10,6 +10,7 @@ from typing import Any
 
 import typer
 from rich.live import Live
+from rich.table import Column
 from rich.table import Table as Grid
 
 from calida.cli.screen import Screen, plain
@@ -114,7 +115,7 @@ def show_table(
     """The paper's rows and ours; target accuracy in percent, all of it seen with target labels."""
     lines = table_lines(table, task, seeds, records)
     title = f"{table.title if task.name == table.task else task.name}, target {task.measure.replace('_', ' ')} in %"
-    grid = Grid("model", "paper", *CHOICES, "ECE", "ECE, raw", title=title, title_justify="left")
+    grid = Grid(Column("model", no_wrap=True), "paper", *CHOICES, "ECE", "ECE, raw", title=title, title_justify="left")
     for line in lines:
         grid.add_row(plain(line.row.name), paper_figure(line.row), *line_figures(line))
     screen.console.print(grid)
@@ -138,7 +139,9 @@ def show_table1(
         "target (oracle)",
         "target ECE (oracle)",
     )
-    grid = Grid("model", *columns, title=f"Table 1: {task.name}, accuracy in %", title_justify="left")
+    grid = Grid(
+        Column("model", no_wrap=True), *columns, title=f"Table 1: {task.name}, accuracy in %", title_justify="left"
+    )
     for line in lines:
         ours = [spread.percent() for spread in line.figures.values()] or [""] * 4
         grid.add_row(line.row.name, f"{line.row.source:.2f}", f"{line.row.target:.2f}", *ours)

@@ -63,8 +63,8 @@ def memory_plan(network: Network, recipe: Recipe, backbone: nn.Module | None = N
         optimizer=rehearsal.optimizer_state(),
         activations=rehearsal.activations(),
         plain_peak=rehearsal.peak(None),
-        bounded_gvr_peak=rehearsal.peak(_OneGraph(**settings)),
-        kept_gvr_peak=rehearsal.peak(_EveryGraph(**settings)),
+        bounded_gvr_peak=rehearsal.peak(OneGraph(**settings)),
+        kept_gvr_peak=rehearsal.peak(EveryGraph(**settings)),
     )
 
 
@@ -142,14 +142,14 @@ class _DeviceFreeSeeds(Seeds):
         return super().generator(name)
 
 
-class _OneGraph(GradientVariance):
+class OneGraph(GradientVariance):
     """Gradient variance as it is, but for its bound: a variance without a value is taken to be within it."""
 
     def _bounded(self, variance: Tensor, energy: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         return variance, torch.tensor(1.0), torch.tensor(-1.0 if self.bound == "relative" else 0.0)
 
 
-class _EveryGraph(GradientVariance):
+class EveryGraph(GradientVariance):
     """Gradient variance as Algorithm 1 is written down: all group graphs live until the one backward pass."""
 
     def backward(self, step: Step, loss: Callable[[Step], StepLoss]) -> VarianceStep:

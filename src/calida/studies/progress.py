@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -37,8 +36,6 @@ class StudyProgress:
     measure: Mapping[str, Measure]
     records: dict[str, RunRecord] = field(default_factory=dict)
     failures: dict[str, str] = field(default_factory=dict)
-    began: float = field(default_factory=time.monotonic)
-    behind: int = 0  # runs that were finished before this study began
 
     def rows(self) -> list[RowProgress]:
         grouped: dict[tuple[str, str], list[Job]] = {}
