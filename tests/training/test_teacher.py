@@ -10,7 +10,7 @@ from calida.model import follow, make_teacher
 from calida.objective import Consistency
 from calida.recipes import get_recipe
 
-TEACHER = {"recipe": "calida", "teacher_decay": 0.9, "noise": 0.1}
+TEACHER = {"recipe": "calida", "teacher_memory": 1.0, "noise": 0.1}
 
 
 def test_weights_are_a_geometric_mean_of_the_students_past():
@@ -29,13 +29,13 @@ def test_weights_are_a_geometric_mean_of_the_students_past():
 
 
 def test_a_teacher_that_never_moves_is_the_source_only_classifier():
-    still = run("calida", teacher_decay=1 - 1e-12)
+    still = run("calida", teacher_memory=1e12)
     for name, value in still.source_only.classifier.named_parameters():
         torch.testing.assert_close(still.classifier.get_parameter(name), value, atol=1e-6, rtol=1e-5)
 
 
 def test_a_teacher_that_follows_at_once_is_the_student():
-    at_once, none = run("calida", teacher_decay=1e-12), run("calida")
+    at_once, none = run("calida", teacher_memory=1e-12), run("calida")
     for name, value in weights(none).items():
         torch.testing.assert_close(weights(at_once)[name], value, atol=1e-4, rtol=1e-3)
 
@@ -74,7 +74,7 @@ def test_consistency_is_labelled_by_the_teacher(monkeypatch):
     assert not any(seen)
 
 
-@pytest.mark.parametrize("decay", [-0.1, 1.0, 2.0])
-def test_a_decay_that_no_average_has_is_refused(decay):
-    with pytest.raises(InputError, match="teacher_decay"):
-        get_recipe("calida").with_settings(teacher_decay=decay)
+@pytest.mark.parametrize("memory", [-0.1, float("inf")])
+def test_a_memory_that_no_average_has_is_refused(memory):
+    with pytest.raises(InputError, match="teacher_memory"):
+        get_recipe("calida").with_settings(teacher_memory=memory)

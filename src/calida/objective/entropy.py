@@ -26,14 +26,20 @@ class TargetEntropy:
 
 @dataclass(frozen=True)
 class Diversity:
-    """log K - H(mean prediction on the batch): 0 when the classes share the batch evenly (Krause et al., 2010).
+    """KL(mean prediction on the batch, prior): 0 when the classes share the batch as the prior has it.
 
-    Entropy alone is lowest when one class takes all; this term is what speaks against that.
+    Entropy alone is lowest when one class takes all; this term is what speaks against that. The prior is
+    proportional to the expected class shares to the power of `trust`: with 0 the classes are equal and the term is
+    log K - H(mean), as of Krause et al. (2010); with 1 the expected shares are believed as they are.
     """
 
+    trust: float = 0.0
     domains: ClassVar[tuple[Domain, ...]] = ("target",)
 
     def __call__(self, step: Step) -> Tensor:
         log_probs = step.log_probs("target")
         mean = torch.logsumexp(log_probs, 0) - math.log(len(log_probs))
-        return math.log(log_probs.shape[-1]) - renyi_entropy(mean)
+        if self.trust == 0 or step.shares is None:
+            return math.log(log_probs.shape[-1]) - renyi_entropy(mean)
+        prior = torch.log_softmax(self.trust * step.shares.log(), 0)
+        return -(mean.exp() * prior).sum() - renyi_entropy(mean)

@@ -32,6 +32,7 @@ def phases(recipe: Recipe, extra_terms: Mapping[str, Weighted] | None = None) ->
         "batch_size": recipe.batch_size,
         "num_samples": recipe.num_samples,
         "optimizer": recipe.optimizer,
+        "longest": recipe.longest_round,
         "weight_decay": recipe.weight_decay,
         "augmentation": Augmentation(**{name: getattr(recipe, name) for name in STRENGTHS}),
     }
@@ -65,7 +66,7 @@ def phases(recipe: Recipe, extra_terms: Mapping[str, Weighted] | None = None) ->
         learning_rate=recipe.learning_rate,
         final_rate=recipe.final_rate,
         schedule=recipe.schedule,
-        teacher_decay=recipe.teacher_decay,
+        teacher_memory=recipe.teacher_memory,
         source_portion=recipe.source_portion,
         teaching=_teaching(recipe) if recipe.taught else None,
         statistics=("source", "target") if recipe.statistics == "both" else ("target",),
@@ -86,7 +87,7 @@ def _adaptation_terms(recipe: Recipe) -> dict[str, Weighted]:
         else:
             terms["target_entropy"] = Weighted(TargetEntropy(recipe.order), weight)
     return terms | {
-        "diversity": Weighted(Diversity(), recipe.diversity),
+        "diversity": Weighted(Diversity(recipe.share_trust), recipe.diversity),
         "consistency": Weighted(Consistency(recipe.consistency_threshold), recipe.consistency),
         "mrkld": Weighted(UniformDivergence(), recipe.mrkld),
         "vat": Weighted(VirtualAdversarial(recipe.vat_radius), recipe.vat),

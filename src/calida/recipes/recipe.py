@@ -33,6 +33,7 @@ class Recipe:
     batch_size: int = 100
     optimizer: Literal["adam", "sgd"] = "adam"  # sgd has Nesterov's momentum, 0.9
     weight_decay: float = 5e-4
+    longest_round: int | None = None  # in batches, however many samples there are
     # Strengths of random changes of training samples: images above, feature vectors below.
     affine: float = 0.0
     contrast: float = 0.0
@@ -51,7 +52,7 @@ class Recipe:
     final_rate: float = 0.03  # share of the learning rate left in the last round, so that runs settle
     schedule: Literal["alternate", "joint"] = "alternate"
     source_portion: Ramp = Ramp(1.0)
-    teacher_decay: float = 0.0  # of an averaged network that labels and predicts; 0 has none
+    teacher_memory: float = 0.0  # rounds that an averaged network looks back, which labels and predicts; 0 has none
     statistics: Literal["both", "target"] = "both"  # the domains whose batches BatchNorm predicts with
     # The uncertainty term: order of the Renyi entropy; at order inf with a selection, pseudo-labels (Eq. 8).
     order: float | None = None
@@ -67,6 +68,7 @@ class Recipe:
     dual_maximum: float = 5.0
     # Other terms, by weight.
     diversity: float = 0.0
+    share_trust: float = 0.0  # in the class shares that predictions show: 0 takes the classes for equally frequent
     consistency: float = 0.0
     consistency_threshold: float = 0.9
     mrkld: float = 0.0
@@ -109,6 +111,8 @@ class Recipe:
 
     def check(self) -> None:
         """Refuse values that no run could use."""
+        if self.longest_round is not None and self.longest_round < 1:
+            raise InputError(f"longest_round must be at least 1, not {self.longest_round}")
         for key, least in {
             "num_samples": 1,
             "batch_size": 2,
@@ -142,6 +146,7 @@ class Recipe:
             "contrast",
             "erasing",
             "noise",
+            "teacher_memory",
             "multiplier",
             "diversity",
             "consistency",
@@ -153,13 +158,16 @@ class Recipe:
         ):
             if not 0 <= getattr(self, key) < math.inf:
                 raise InputError(f"{key} must be a number from 0 up, not {getattr(self, key)}")
-        if not 0 <= self.teacher_decay < 1:
-            raise InputError(
-                f"teacher_decay is a share of the old weights, from 0 and under 1, not {self.teacher_decay}"
-            )
         if not 0 < self.gvr_share <= 1:
             raise InputError(f"gvr_share is a share of steps, more than 0 and at most 1, not {self.gvr_share}")
-        for key in ("final_rate", "pretrain_final_rate", "consistency_threshold", "polarity", "dropping"):
+        for key in (
+            "final_rate",
+            "pretrain_final_rate",
+            "share_trust",
+            "consistency_threshold",
+            "polarity",
+            "dropping",
+        ):
             if not 0 <= getattr(self, key) <= 1:
                 raise InputError(f"{key} is a share between 0 and 1, not {getattr(self, key)}")
         if self.entropy_budget is not None and (self.order is None or self.taught):

@@ -10,11 +10,13 @@ from calida.selection.pseudo_labels import (
     tempered_labels,
 )
 from calida.selection.schedule import Ramp
+from calida.selection.shares import class_shares
 
 __all__ = [
     "SELECTORS",
     "Ramp",
     "Selection",
+    "class_shares",
     "select_class_balanced",
     "select_global",
     "select_reweighted",

@@ -17,7 +17,7 @@ from typing import Any
 import torch
 
 from calida.adaptation import Adapted, load
-from calida.data import Samples, split_validation, take
+from calida.data import STRENGTHS, Samples, split_validation, take
 from calida.errors import CheckpointError
 from calida.files import locked, write_atomically
 from calida.recipes import Recipe
@@ -33,7 +33,8 @@ PRETRAINING = (
     "batch_size",
     "optimizer",
     "weight_decay",
-    "affine",
+    "longest_round",
+    *STRENGTHS,
     "pretrain_epochs",
     "pretrain_learning_rate",
     "pretrain_final_rate",

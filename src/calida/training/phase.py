@@ -91,15 +91,16 @@ class Lesson(NamedTuple):
 class Phase:
     """Rounds of training with one objective.
 
-    A round is `passes` passes over the larger of the two domains (the smaller goes round again). "alternate" takes a
-    source step, then a target step, as the paper's Algorithm 1; "joint" puts both into every step. Target steps draw
-    on all target samples, or on the selected ones only.
+    A round is `passes` passes over the larger of the two domains (the smaller goes round again), or `longest` turns if
+    that is less. "alternate" takes a source step, then a target step, as the paper's Algorithm 1; "joint" puts both
+    into every step. Target steps draw on all target samples, or on the selected ones only.
     """
 
     name: str
     objective: Objective
     rounds: int
     passes: int = 1
+    longest: int | None = None
     batch_size: int = 100
     num_samples: int = 1
     learning_rate: float = 1e-3
@@ -111,7 +112,7 @@ class Phase:
     selected_only: bool = False
     source_portion: Ramp = field(default=Ramp(1.0))
     augmentation: Augmentation = UNCHANGED
-    teacher_decay: float = 0.0  # of an averaged network that labels and predicts; 0: the network itself does
+    teacher_memory: float = 0.0  # rounds an averaged network looks back, which labels and predicts; 0 has none
     statistics: tuple[Domain, ...] = ("source", "target")  # whose batches BatchNorm's averages are taken from
 
     def make_optimizer(self, parameters: Iterable[nn.Parameter]) -> torch.optim.Optimizer:
@@ -143,7 +144,7 @@ class Phase:
         orders = {domain: shuffled_batches(pool, self.batch_size, seeds.at(domain)) for domain, pool in pools.items()}
         turns = [tuple(orders)] if self.schedule == "joint" else [(domain,) for domain in orders]
         plans: list[StepPlan] = []
-        for _ in range(self.passes * max(num_batches(len(pool), self.batch_size) for pool in pools.values())):
+        for _ in range(self._turns(len(pool) for pool in pools.values())):
             for turn in turns:
                 rows = {domain: next(orders[domain]) for domain in turn}
                 plans.append(StepPlan(rows, seeds.at("step", len(plans)), self.num_samples))
@@ -152,7 +153,11 @@ class Phase:
     def estimate_samples(self, source: int, target: int) -> int:
         """About how many samples a round runs through the network; how many will be selected is not known before."""
         pools = [source, target] if self.uses_target else [source]
-        return self.passes * len(pools) * max(num_batches(pool, self.batch_size) for pool in pools) * self.batch_size
+        return self._turns(pools) * len(pools) * self.batch_size
+
+    def _turns(self, pools: Iterable[int]) -> int:
+        turns = self.passes * max(num_batches(pool, self.batch_size) for pool in pools)
+        return turns if self.longest is None else min(turns, self.longest)
 
     def _source_pool(self, count: int, round_index: int, seeds: Seeds) -> Tensor:
         """A random share of source, drawn anew each round."""
@@ -182,6 +187,7 @@ def build_steps(
     lesson: Lesson,
     augmentation: Augmentation,
     teacher: Classifier | None = None,
+    shares: Tensor | None = None,
 ) -> Iterator[Step]:
     """Build each step when it is asked for, on the model's device; only files are read ahead of their turn."""
     device = model.device
@@ -201,4 +207,4 @@ def build_steps(
                 labels = lesson.labels[rows].to(device, non_blocking=True)
                 selected = lesson.selected[rows].to(device, lesson.labels.dtype, non_blocking=True)
                 batches[domain] = TargetBatch(x, labels, selected, plain)
-        yield Step(model, batches, plan.seeds, plan.num_samples, teacher)
+        yield Step(model, batches, plan.seeds, plan.num_samples, teacher, shares)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import math
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -11,13 +12,14 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from calida.data import UNCHANGED, Augmentation, shuffled_batches
 from calida.errors import InputError, NonFiniteError
 from calida.model import Classifier, follow, make_teacher, scratch_buffers
 from calida.objective import Domain, DualAscent, GradientVariance, Step, TargetEntropy, Term
 from calida.seeds import Seeds
+from calida.selection import class_shares
 from calida.training.checkpoint import Progress, has_checkpoint, read_checkpoint, save_checkpoint
 from calida.training.loop import train
 from calida.training.phase import Domains, Lesson, Phase, StepPlan, build_steps
@@ -86,7 +88,7 @@ def run_rounds(run: Run, model: Classifier, resume: bool = False) -> list[Record
         regularised = phase.objective.gradient_variance is not None
         model.lay_out(torch.contiguous_format if regularised else torch.channels_last)
         optimizer = phase.make_optimizer(model.parameters())
-        teacher = make_teacher(model) if phase.teacher_decay else None
+        teacher = make_teacher(model) if phase.teacher_memory else None
         if checkpoint is not None:
             checkpoint.restore_optimizer(optimizer)
             if teacher is not None:
@@ -164,7 +166,9 @@ class _Round:
         if before is not None and phase.teaching is not None:
             self.lesson = phase.teaching(before.target, self.number, phase.rounds, partial(self._agreement, before))
         self.pools = phase.pools(run.domains, self.lesson, self.number, self.seeds)
+        self.shares: Tensor | None = None
         if before is not None:
+            self.shares = class_shares(before.target.log_probs).to(model.device)
             self._set_budgets(before)
 
     def _agreement(self, before: Outlook) -> float:
@@ -195,14 +199,15 @@ class _Round:
     def _steps(self, plans: Sequence[StepPlan], optimizer: torch.optim.Optimizer) -> Iterator[Step]:
         """The round's steps, each with the learning rate of its moment."""
         augmentation, teacher = self.phase.augmentation, self.teacher
-        steps = build_steps(plans, self.model, self.run.domains, self.lesson, augmentation, teacher)
+        decay = math.exp(-1 / (self.phase.teacher_memory * len(plans))) if teacher is not None else 0.0
+        steps = build_steps(plans, self.model, self.run.domains, self.lesson, augmentation, teacher, self.shares)
         for index, step in enumerate(steps):
             rate = self.phase.rate((self.number + index / len(plans)) / self.phase.rounds)
             for group in optimizer.param_groups:
                 group["lr"] = rate
             yield step
             if teacher is not None:  # the step has been taken when the next is asked for
-                follow(teacher, self.model, self.phase.teacher_decay)
+                follow(teacher, self.model, decay)
 
     @torch.no_grad()
     def _settle_statistics(self, batches: int = 8) -> None:
@@ -285,7 +290,7 @@ class _Round:
             StepPlan({domain: next(order)}, self.seeds.at("sample", domain, index), self.phase.num_samples)
             for index in range(count)
         ]
-        return build_steps(plans, model, self.run.domains, self.lesson, augmentation, self.teacher)
+        return build_steps(plans, model, self.run.domains, self.lesson, augmentation, self.teacher, self.shares)
 
     def _name(self) -> str:
         return f"{self.phase.name} round {self.number + 1}"

@@ -1,0 +1,130 @@
+"""Tables of docs/recipe.md from the records of runs: each between two comments that name it, the words are ours."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from statistics import fmean
+from typing import Any
+
+from recipe import ADDED, CALIDA, FIELD, REMOVED, TUNED_ON, Variant, make_job
+from recipe_tasks import DIGITS, TASKS
+
+from calida.files import write_atomically
+from calida.studies import Results, RunRecord
+from calida.studies.cells import Score, Spread, label_free, last_round, oracle_round
+from calida.studies.wording import grid, made_with
+
+_BLOCK = r"(<!-- {name} -->\n).*?(\n<!-- end -->)"
+
+
+def render(page: Path, store: Results, skada: Path, seeds: Sequence[int], work: Path) -> None:
+    """Write every table anew where the page has its comments."""
+    tables = _Tables(store.records, _skada(skada), seeds, work)
+    text = page.read_text(encoding="utf-8")
+    for name, made in {"aims": tables.aims, "parts": tables.parts, "field": tables.field}.items():
+        table = made()
+        text, found = re.subn(_BLOCK.format(name=name), lambda hit, new=table: hit[1] + new + hit[2], text, flags=re.S)
+        if found != 1:
+            raise SystemExit(f"{page} has no place for the table {name}")
+    write_atomically(page, text.encode())
+
+
+def _skada(path: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+
+
+class _Tables:
+    def __init__(
+        self, records: dict[str, RunRecord], skada: list[dict[str, Any]], seeds: Sequence[int], work: Path
+    ) -> None:
+        self.records, self.skada, self.seeds, self.work = records, skada, seeds, work
+
+    def aims(self) -> str:
+        """Every task: source-only, the recipe by three choices of a round, calibration, and its own estimate."""
+        header = ["task", "aim", "source only", "**label-free**", "last round", "oracle best", "ECE", "ECE, raw"]
+        rows = []
+        for name, task in TASKS.items():
+            mine, starts = self._runs(name, CALIDA), self._starts(name, CALIDA)
+            cells = [_percent(starts, label_free), f"**{_percent(mine, label_free)}**"]
+            cells += [_percent(mine, last_round), _percent(mine, oracle_round), _ece(mine), _ece(mine, True)]
+            rows.append([task.title, task.aim, *cells, _estimate(mine), _minutes(starts, mine)])
+        return grid([*header, "estimate off by", "minutes"], rows) + self._made(CALIDA, TASKS)
+
+    def parts(self) -> str:
+        """The recipe with each part removed, then with each of those that were tried added."""
+        lines: dict[str, Variant] = {"**calida**": CALIDA}
+        lines |= {f"without {name}": variant for name, variant in REMOVED.items()}
+        lines |= {f"with {name}": variant for name, variant in ADDED.items()}
+        header = ["", *(f"{TASKS[task].title}{what}" for task in TUNED_ON for what in ("", ", oracle best", ", ECE"))]
+        rows = []
+        for title, variant in lines.items():
+            cells = []
+            for task in TUNED_ON:
+                mine = self._runs(task, variant)
+                cells += [_percent(mine, label_free), _percent(mine, oracle_round), _ece(mine)]
+            rows.append([title, *cells])
+        return grid(header, rows) + self._made(None, TUNED_ON)
+
+    def field(self) -> str:
+        """Ours, the paper's and skada's, accuracy and one-thread minutes by task."""
+        rows = []
+        for title, variant in {"**calida**": CALIDA, **FIELD}.items():
+            cells = []
+            for task in DIGITS:
+                mine = self._runs(task, variant)
+                cells.append(_cell(_percent(mine, label_free), _minutes(self._starts(task, variant), mine)))
+            rows.append([title, *cells])
+        for method in dict.fromkeys(one["method"] for one in self.skada):
+            cells = []
+            for task in DIGITS:
+                mine = [one for one in self.skada if (one["task"], one["method"]) == (task, method)]
+                shown = Spread.of([one["accuracy"] for one in mine]).percent() if mine else "-"
+                minutes = f"{fmean(one['seconds'] for one in mine) / 60:.1f}" if mine else "-"
+                cells.append(_cell(shown, minutes))
+            rows.append([f"skada {method}", *cells])
+        return grid(["", *(task.title for task in DIGITS.values())], rows)
+
+    def _runs(self, task: str, variant: Variant) -> list[RunRecord]:
+        keys = [make_job(task, variant, seed, self.work).key for seed in self.seeds]
+        return [self.records[key] for key in keys if key in self.records]
+
+    def _starts(self, task: str, variant: Variant) -> list[RunRecord]:
+        starts = [make_job(task, variant, seed, self.work).start for seed in self.seeds]
+        return [self.records[start.key] for start in starts if start is not None and start.key in self.records]
+
+    def _made(self, variant: Variant | None, tasks: Sequence[str] | dict[str, Any]) -> str:
+        mine = [one for one in self.records.values() if one["task"] in tasks]
+        return f"\n\n{made_with(mine)}" if variant is None or mine else ""
+
+
+def _percent(runs: Sequence[RunRecord], choose: Callable[[RunRecord], Score]) -> str:
+    return Spread.of([choose(one).accuracy for one in runs]).percent() if runs else "-"
+
+
+def _ece(runs: Sequence[RunRecord], raw: bool = False) -> str:
+    which = "oracle_uncalibrated" if raw else "oracle"
+    return Spread.of([one["returned"][which]["ece"] for one in runs]).percent() if runs else "-"
+
+
+def _estimate(runs: Sequence[RunRecord]) -> str:
+    """Mean distance of the accuracy that runs say of themselves from what labels say, in points."""
+    off = [
+        abs(one["trust"]["accuracy"]["value"] - one["returned"]["oracle"]["accuracy"])
+        for one in runs
+        if one["trust"]["accuracy"] is not None
+    ]
+    return f"{100 * fmean(off):.1f}" if off else "-"
+
+
+def _minutes(starts: Sequence[RunRecord], runs: Sequence[RunRecord]) -> str:
+    """One thread, pre-training included."""
+    if not runs:
+        return "-"
+    return f"{(fmean(one['seconds'] for one in runs) + fmean([one['seconds'] for one in starts] or [0])) / 60:.1f}"
+
+
+def _cell(shown: str, minutes: str) -> str:
+    return "-" if shown == "-" else f"{shown} ({minutes} min)"
