@@ -26,20 +26,14 @@ class TargetEntropy:
 
 @dataclass(frozen=True)
 class Diversity:
-    """KL(mean prediction on the batch, prior): 0 when the classes share the batch as the prior has it.
+    """log K - H(mean prediction on the batch): 0 when the classes share the batch evenly (Krause et al., 2010).
 
-    Entropy alone is lowest when one class takes all; this term is what speaks against that. The prior is
-    proportional to the expected class shares to the power of `trust`: with 0 the classes are equal and the term is
-    log K - H(mean), as of Krause et al. (2010); with 1 the expected shares are believed as they are.
+    Entropy alone is lowest when one class takes all; this term is what speaks against that.
     """
 
-    trust: float = 0.0
     domains: ClassVar[tuple[Domain, ...]] = ("target",)
 
     def __call__(self, step: Step) -> Tensor:
         log_probs = step.log_probs("target")
         mean = torch.logsumexp(log_probs, 0) - math.log(len(log_probs))
-        if self.trust == 0 or step.shares is None:
-            return math.log(log_probs.shape[-1]) - renyi_entropy(mean)
-        prior = torch.log_softmax(self.trust * step.shares.log(), 0)
-        return -(mean.exp() * prior).sum() - renyi_entropy(mean)
+        return math.log(log_probs.shape[-1]) - renyi_entropy(mean)

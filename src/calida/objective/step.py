@@ -31,11 +31,9 @@ class Step:
         seeds: Seeds,
         num_samples: int = 1,
         teacher: Classifier | None = None,
-        shares: Tensor | None = None,
     ) -> None:
         self.model = model
         self.teacher = model if teacher is None else teacher  # who labels what the model is to learn
-        self.shares = shares  # expected of each class on target, [K]; None where nobody has looked
         self.batches = batches
         self.seeds = seeds
         self.num_samples = num_samples
@@ -83,4 +81,4 @@ class Step:
         edges = [index * len(batch.x) // count for index in range(count + 1)]
         for index, (start, stop) in enumerate(pairwise(edges)):
             seeds = self.seeds.at("group", index)
-            yield Step(self.model, {domain: batch[start:stop]}, seeds, self.num_samples, self.teacher, self.shares)
+            yield Step(self.model, {domain: batch[start:stop]}, seeds, self.num_samples, self.teacher)

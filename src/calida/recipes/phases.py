@@ -67,6 +67,7 @@ def phases(recipe: Recipe, extra_terms: Mapping[str, Weighted] | None = None) ->
         final_rate=recipe.final_rate,
         schedule=recipe.schedule,
         teacher_memory=recipe.teacher_memory,
+        share_doubt=recipe.share_doubt,
         source_portion=recipe.source_portion,
         teaching=_teaching(recipe) if recipe.taught else None,
         statistics=("source", "target") if recipe.statistics == "both" else ("target",),
@@ -87,7 +88,7 @@ def _adaptation_terms(recipe: Recipe) -> dict[str, Weighted]:
         else:
             terms["target_entropy"] = Weighted(TargetEntropy(recipe.order), weight)
     return terms | {
-        "diversity": Weighted(Diversity(recipe.share_trust), recipe.diversity),
+        "diversity": Weighted(Diversity(), recipe.diversity),
         "consistency": Weighted(Consistency(recipe.consistency_threshold), recipe.consistency),
         "mrkld": Weighted(UniformDivergence(), recipe.mrkld),
         "vat": Weighted(VirtualAdversarial(recipe.vat_radius), recipe.vat),

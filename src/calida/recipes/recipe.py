@@ -53,6 +53,8 @@ class Recipe:
     schedule: Literal["alternate", "joint"] = "alternate"
     source_portion: Ramp = Ramp(1.0)
     teacher_memory: float = 0.0  # rounds that an averaged network looks back, which labels and predicts; 0 has none
+    # Target classes count as equally frequent as far as this many times the expected error allows; inf: always.
+    share_doubt: float = math.inf
     statistics: Literal["both", "target"] = "both"  # the domains whose batches BatchNorm predicts with
     # The uncertainty term: order of the Renyi entropy; at order inf with a selection, pseudo-labels (Eq. 8).
     order: float | None = None
@@ -68,7 +70,6 @@ class Recipe:
     dual_maximum: float = 5.0
     # Other terms, by weight.
     diversity: float = 0.0
-    share_trust: float = 0.0  # in the class shares that predictions show: 0 takes the classes for equally frequent
     consistency: float = 0.0
     consistency_threshold: float = 0.9
     mrkld: float = 0.0
@@ -158,12 +159,13 @@ class Recipe:
         ):
             if not 0 <= getattr(self, key) < math.inf:
                 raise InputError(f"{key} must be a number from 0 up, not {getattr(self, key)}")
+        if not self.share_doubt >= 0:
+            raise InputError(f"share_doubt must be a number from 0 up, or inf, not {self.share_doubt}")
         if not 0 < self.gvr_share <= 1:
             raise InputError(f"gvr_share is a share of steps, more than 0 and at most 1, not {self.gvr_share}")
         for key in (
             "final_rate",
             "pretrain_final_rate",
-            "share_trust",
             "consistency_threshold",
             "polarity",
             "dropping",

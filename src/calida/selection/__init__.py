@@ -10,13 +10,14 @@ from calida.selection.pseudo_labels import (
     tempered_labels,
 )
 from calida.selection.schedule import Ramp
-from calida.selection.shares import class_shares
+from calida.selection.shares import expected_shares, resample
 
 __all__ = [
     "SELECTORS",
     "Ramp",
     "Selection",
-    "class_shares",
+    "expected_shares",
+    "resample",
     "select_class_balanced",
     "select_global",
     "select_reweighted",

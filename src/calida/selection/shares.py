@@ -1,11 +1,30 @@
-"""How frequent each class is among unlabelled samples."""
+"""How frequent each class may be among unlabelled samples, and samples drawn so that classes are equally frequent."""
 
 from __future__ import annotations
 
+import torch
 from torch import Tensor
 
 
-def class_shares(log_probs: Tensor) -> Tensor:
-    """Mean prediction, with one sample more of each class so that none has a share of zero: [N, K] -> [K]."""
-    count, num_classes = log_probs.shape
-    return (log_probs.exp().sum(0) + 1) / (count + num_classes)
+def expected_shares(predicted: Tensor, error: float) -> Tensor:
+    """Of the class shares that may lie behind predicted ones, those nearest to equal: [K] -> [K].
+
+    Predictions of which a share `error` is wrong have class shares no further than that from the true ones, in total
+    variation. So a classifier that errs much is no witness against equal classes, and one that errs little is.
+    """
+    equal = torch.full_like(predicted, 1 / len(predicted))
+    distance = float((predicted - equal).abs().sum()) / 2
+    return equal if distance <= error else torch.lerp(predicted, equal, error / distance)
+
+
+def resample(weights: Tensor, generator: torch.Generator) -> Tensor:
+    """As many indices as weights, each in proportion to its weight to within one: [N] -> [N], sorted.
+
+    One random number places evenly spaced marks on the line of weights (systematic resampling), so that equal weights
+    give every index once.
+    """
+    order = torch.randperm(len(weights), generator=generator)
+    ends = weights[order].double().cumsum(0)
+    marks = (torch.arange(len(weights)) + torch.rand((), generator=generator, dtype=torch.float64)) / len(weights)
+    drawn = torch.searchsorted(ends, marks * ends[-1], right=True).clamp(max=len(weights) - 1)
+    return order[drawn].sort().values

@@ -24,7 +24,7 @@ from calida.data import (
 from calida.model import Classifier, Prediction
 from calida.objective import Domain, Objective, Step
 from calida.seeds import Seeds
-from calida.selection import Ramp, selector, tempered_labels
+from calida.selection import Ramp, resample, selector, tempered_labels
 
 Portion = Ramp | Literal["agreement"]
 Schedule = Literal["alternate", "joint"]
@@ -113,6 +113,7 @@ class Phase:
     source_portion: Ramp = field(default=Ramp(1.0))
     augmentation: Augmentation = UNCHANGED
     teacher_memory: float = 0.0  # rounds an averaged network looks back, which labels and predicts; 0 has none
+    share_doubt: float = math.inf  # see `Recipe`; inf takes the target's classes for equally frequent
     statistics: tuple[Domain, ...] = ("source", "target")  # whose batches BatchNorm's averages are taken from
 
     def make_optimizer(self, parameters: Iterable[nn.Parameter]) -> torch.optim.Optimizer:
@@ -131,12 +132,20 @@ class Phase:
         terms = self.objective.terms.values()
         return any("target" in term.domains for term, weight in terms if weight != 0)
 
-    def pools(self, domains: Domains, lesson: Lesson, round_index: int, seeds: Seeds) -> dict[Domain, Tensor]:
-        """The rows that this round draws on, by domain; a domain too small for a batch of two is left out."""
+    def pools(
+        self, domains: Domains, lesson: Lesson, round_index: int, seeds: Seeds, weights: Tensor | None = None
+    ) -> dict[Domain, Tensor]:
+        """The rows that this round draws on, by domain; a domain too small for a batch of two is left out.
+
+        With weights, [N], target rows are drawn in proportion to them, some more than once.
+        """
         pools: dict[Domain, Tensor] = {"source": self._source_pool(len(domains.source.y), round_index, seeds)}
         if self.uses_target:
             everyone = torch.arange(len(domains.target))
             pools["target"] = everyone[lesson.selected] if self.selected_only else everyone
+            if weights is not None:
+                drawn = resample(weights[pools["target"]], seeds.generator("target subset"))
+                pools["target"] = pools["target"][drawn]
         return {domain: pool for domain, pool in pools.items() if len(pool) > 1}
 
     def plan(self, pools: dict[Domain, Tensor], seeds: Seeds) -> list[StepPlan]:
@@ -187,7 +196,6 @@ def build_steps(
     lesson: Lesson,
     augmentation: Augmentation,
     teacher: Classifier | None = None,
-    shares: Tensor | None = None,
 ) -> Iterator[Step]:
     """Build each step when it is asked for, on the model's device; only files are read ahead of their turn."""
     device = model.device
@@ -207,4 +215,4 @@ def build_steps(
                 labels = lesson.labels[rows].to(device, non_blocking=True)
                 selected = lesson.selected[rows].to(device, lesson.labels.dtype, non_blocking=True)
                 batches[domain] = TargetBatch(x, labels, selected, plain)
-        yield Step(model, batches, plan.seeds, plan.num_samples, teacher, shares)
+        yield Step(model, batches, plan.seeds, plan.num_samples, teacher)

@@ -19,10 +19,10 @@ from calida.errors import InputError, NonFiniteError
 from calida.model import Classifier, follow, make_teacher, scratch_buffers
 from calida.objective import Domain, DualAscent, GradientVariance, Step, TargetEntropy, Term
 from calida.seeds import Seeds
-from calida.selection import class_shares
+from calida.selection import expected_shares
 from calida.training.checkpoint import Progress, has_checkpoint, read_checkpoint, save_checkpoint
 from calida.training.loop import train
-from calida.training.phase import Domains, Lesson, Phase, StepPlan, build_steps
+from calida.training.phase import SOURCE_PHASE, Domains, Lesson, Phase, StepPlan, build_steps
 from calida.training.records import describe_labelled, describe_lesson, describe_target
 from calida.uncertainty import renyi_entropy
 from calida.validation import Outlook, Viewpoint
@@ -165,11 +165,26 @@ class _Round:
         self.lesson = Lesson.nothing(len(run.domains.target), run.domains.num_classes)
         if before is not None and phase.teaching is not None:
             self.lesson = phase.teaching(before.target, self.number, phase.rounds, partial(self._agreement, before))
-        self.pools = phase.pools(run.domains, self.lesson, self.number, self.seeds)
-        self.shares: Tensor | None = None
+        weights = None if before is None else self._target_weights(before, progress.history)
+        self.pools = phase.pools(run.domains, self.lesson, self.number, self.seeds, weights)
         if before is not None:
-            self.shares = class_shares(before.target.log_probs).to(model.device)
             self._set_budgets(before)
+
+    def _target_weights(self, before: Outlook, history: Sequence[Record]) -> Tensor | None:
+        """Weights that give every class its equal share of target batches, by the labels of today.
+
+        BatchNorm and diversity take the classes for equally frequent. How frequent they are is asked of the
+        source-only classifier, which neither has touched.
+        """
+        if self.phase.share_doubt == math.inf:
+            return None
+        seen = next(record for record in reversed(history) if record["phase"] == SOURCE_PHASE)["target"]
+        error = self.phase.share_doubt * (1 - seen["confidence"])
+        shares = expected_shares(torch.tensor(seen["class_shares"]), error)
+        if bool(torch.isclose(shares, shares.mean()).all()):
+            return None
+        labels = before.target.labels
+        return 1 / shares.clamp(min=1 / len(labels))[labels]
 
     def _agreement(self, before: Outlook) -> float:
         return self.run.viewpoint.agreement(self.shown, before.target.labels, self.phase.augmentation)
@@ -200,7 +215,7 @@ class _Round:
         """The round's steps, each with the learning rate of its moment."""
         augmentation, teacher = self.phase.augmentation, self.teacher
         decay = math.exp(-1 / (self.phase.teacher_memory * len(plans))) if teacher is not None else 0.0
-        steps = build_steps(plans, self.model, self.run.domains, self.lesson, augmentation, teacher, self.shares)
+        steps = build_steps(plans, self.model, self.run.domains, self.lesson, augmentation, teacher)
         for index, step in enumerate(steps):
             rate = self.phase.rate((self.number + index / len(plans)) / self.phase.rounds)
             for group in optimizer.param_groups:
@@ -290,7 +305,7 @@ class _Round:
             StepPlan({domain: next(order)}, self.seeds.at("sample", domain, index), self.phase.num_samples)
             for index in range(count)
         ]
-        return build_steps(plans, model, self.run.domains, self.lesson, augmentation, self.teacher, self.shares)
+        return build_steps(plans, model, self.run.domains, self.lesson, augmentation, self.teacher)
 
     def _name(self) -> str:
         return f"{self.phase.name} round {self.number + 1}"
