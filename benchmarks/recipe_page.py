@@ -17,18 +17,16 @@ from calida.studies import Results, RunRecord
 from calida.studies.cells import Score, Spread, label_free, last_round, oracle_round
 from calida.studies.wording import grid, made_with
 
-_BLOCK = r"(<!-- {name} -->\n).*?(\n<!-- end -->)"
-
 
 def render(page: Path, store: Results, skada: Path, seeds: Sequence[int], work: Path) -> None:
     """Write every table anew where the page has its comments."""
     tables = _Tables(store.records, _skada(skada), seeds, work)
     text = page.read_text(encoding="utf-8")
     for name, made in {"aims": tables.aims, "parts": tables.parts, "field": tables.field}.items():
-        table = made()
-        text, found = re.subn(_BLOCK.format(name=name), lambda hit, new=table: hit[1] + new + hit[2], text, flags=re.S)
-        if found != 1:
+        place = re.search(rf"(?<=<!-- {name} -->\n).*?(?=\n<!-- end -->)", text, re.S)
+        if place is None:
             raise SystemExit(f"{page} has no place for the table {name}")
+        text = text[: place.start()] + made() + text[place.end() :]
     write_atomically(page, text.encode())
 
 

@@ -11,7 +11,6 @@ import skada.deep
 import torch
 from torch import Tensor, nn
 
-from calida.data import take
 from calida.model import Classifier, Network, build_classifier, unit_range
 from calida.runs import RunConfig, open_data
 from calida.seeds import Seeds
@@ -40,9 +39,9 @@ def run_skada(method: str, config: RunConfig, epochs: int = EPOCHS) -> dict[str,
     torch.manual_seed(config.seed)
     data = open_data(config)
     assert data.truth is not None
-    source, target = (
-        unit_range(take(side.samples, torch.arange(len(side.samples)))) for side in (data.source, data.target)
-    )
+    assert isinstance(data.source.samples, Tensor)
+    assert isinstance(data.target.samples, Tensor)
+    source, target = unit_range(data.source.samples), unit_range(data.target.samples)
     classes = int(data.labels.max()) + 1
     classifier = build_classifier(Network(tuple(source.shape[1:]), classes, config.backbone), Seeds(config.seed))
     classifier.standardize.fit(source)  # type: ignore[operator]
