@@ -22,8 +22,9 @@ import joblib
 from recipe_tasks import DIGITS, TASKS
 
 from calida.files import write_atomically
+from calida.recipes import get_recipe
 from calida.studies import Engine, Job, Outcome, Results
-from calida.studies.job import finished_record
+from calida.studies.job import PRETRAINING, finished_record
 
 TUNED_ON = ("mnist-usps", "mnist5k-uci")
 
@@ -44,7 +45,7 @@ REMOVED = {
     "consistency": Variant(settings={"consistency": 0.0}),
     "diversity": Variant(settings={"diversity": 0.0}),
     "entropy": Variant(settings={"multiplier": 0.0}),
-    "trust in predicted class shares": Variant(settings={"share_trust": 0.0}),
+    "classes drawn equally often": Variant(settings={"share_doubt": "inf"}),
     "the target's BatchNorm statistics": Variant(settings={"statistics": "both"}),
 }
 ADDED = {
@@ -74,7 +75,10 @@ PARTS: dict[str, tuple[Iterable[str], Iterable[Variant]]] = {
 
 def make_job(task: str, variant: Variant, seed: int, work: Path) -> Job:
     config = TASKS[task].config(seed, work / "made")
-    return Job(task, replace(config, recipe=variant.recipe, settings=variant.settings))
+    own = {} if variant.recipe == CALIDA.recipe else TASKS[task].paper
+    adapts = get_recipe(variant.recipe).rounds > 0
+    own = {name: value for name, value in own.items() if adapts or name in PRETRAINING}
+    return Job(task, replace(config, recipe=variant.recipe, settings={**own, **variant.settings}))
 
 
 def jobs_of(part: str, tasks: Iterable[str], seeds: Iterable[int], work: Path) -> Iterator[Job]:

@@ -1,7 +1,7 @@
 """What a user has -> one form for both domains -> checked tensors and batches."""
 
 from calida.data.arrays import Labelled, Scale, as_inputs, as_labels, check_scale, check_shape, split_validation
-from calida.data.augment import STRENGTHS, UNCHANGED, Augmentation
+from calida.data.augment import UNCHANGED, VIEW_SETTINGS, Augmentation
 from calida.data.batches import SourceBatch, TargetBatch, num_batches, shuffled_batches
 from calida.data.card import DataCard
 from calida.data.collection import Collection, class_indices, class_names
@@ -16,8 +16,8 @@ from calida.data.unify import OnMismatch, unify
 __all__ = [
     "INSIDE",
     "NAMED",
-    "STRENGTHS",
     "UNCHANGED",
+    "VIEW_SETTINGS",
     "Augmentation",
     "Collection",
     "DataCard",

@@ -17,7 +17,8 @@ class Augmentation:
     """Changes of each sample by amounts of its own, drawn by seed; a strength of 0 leaves them out, bit for bit.
 
     Images are turned, stretched, sheared and moved (`affine`), made paler or stronger, lighter or darker (`contrast`),
-    turned into their negative (`polarity`, a probability), and covered by a patch of their own mean (`erasing`).
+    turned into their negative (`polarity`, a probability), and covered by a patch of their own mean (`erasing`). In
+    images of one channel lightness often is the signal, ink or density: `fades_grey` says whether those fade too.
     Feature vectors, which have no geometry, get `noise` in units of each feature's spread in the batch, and features
     that are replaced by their mean in the batch (`dropping`, a probability).
     """
@@ -26,6 +27,7 @@ class Augmentation:
     contrast: float = 0.0
     polarity: float = 0.0
     erasing: float = 0.0
+    fades_grey: bool = True  # contrast and polarity for images of one channel
     noise: float = 0.0
     dropping: float = 0.0
     # What strength 1 of `affine`, `contrast` and `erasing` means at most.
@@ -39,7 +41,7 @@ class Augmentation:
 
     def __call__(self, x: Tensor, seeds: Seeds) -> Tensor:
         """A view of the batch, [B, C, H, W] or [B, D]: floats as the classifier reads them (bytes become 0..1)."""
-        steps = self._image_steps() if x.ndim == 4 else self._vector_steps()
+        steps = self._image_steps(x.shape[1]) if x.ndim == 4 else self._vector_steps()
         if not steps:
             return x
         view = x.float() / 255 if x.dtype == torch.uint8 else x
@@ -47,8 +49,9 @@ class Augmentation:
             view = change(view, seeds.generator(name, view.device))
         return view
 
-    def _image_steps(self) -> dict[str, Callable[[Tensor, torch.Generator], Tensor]]:
-        steps = {"affine": self._move, "contrast": self._fade, "polarity": self._invert, "erasing": self._cover}
+    def _image_steps(self, channels: int) -> dict[str, Callable[[Tensor, torch.Generator], Tensor]]:
+        fading = {"contrast": self._fade, "polarity": self._invert} if channels > 1 or self.fades_grey else {}
+        steps = {"affine": self._move, **fading, "erasing": self._cover}
         return {name: step for name, step in steps.items() if getattr(self, name)}
 
     def _vector_steps(self) -> dict[str, Callable[[Tensor, torch.Generator], Tensor]]:
@@ -108,4 +111,4 @@ def _draw(count: int, images: Tensor, generator: torch.Generator) -> Tensor:
 
 
 UNCHANGED = Augmentation()
-STRENGTHS = ("affine", "contrast", "polarity", "erasing", "noise", "dropping")
+VIEW_SETTINGS = ("affine", "contrast", "polarity", "erasing", "fades_grey", "noise", "dropping")

@@ -61,15 +61,24 @@ _MMD = replace(
 _CALIDA = replace(
     _entropy_recipe(1.0),
     name="calida",
-    summary="augmented views that agree, all classes in use, a little entropy of order 1, the target's statistics",
+    summary="an averaged teacher labels what augmented views must agree with; all classes in use, a little entropy",
+    # A step is worth the same on any data: small sets are passed over more often, large ones in part.
+    pretrain_epochs=40,
     passes=2,
+    longest_round=60,
     affine=1.0,
+    contrast=1.0,
+    polarity=0.5,
+    fades_grey=False,
+    noise=0.3,
     pretrain_learning_rate=2e-3,
     pretrain_final_rate=0.03,
     learning_rate=2e-3,
     multiplier=0.1,  # entropy alone settles early mistakes; consistency and diversity mend them first
     consistency=1.0,
-    diversity=4.0,
+    diversity=1.0,
+    teacher_memory=1.0,
+    share_doubt=1.0,
 )
 _SOURCE = Recipe("source", "point network trained on source only")
 _BSOURCE = replace(_bayesian(_SOURCE), name="bsource", summary="Bayesian network trained on source only")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from calida.data import STRENGTHS, Augmentation
+from calida.data import VIEW_SETTINGS, Augmentation
 from calida.errors import InputError
 from calida.objective import (
     Consistency,
@@ -34,7 +34,7 @@ def phases(recipe: Recipe, extra_terms: Mapping[str, Weighted] | None = None) ->
         "optimizer": recipe.optimizer,
         "longest": recipe.longest_round,
         "weight_decay": recipe.weight_decay,
-        "augmentation": Augmentation(**{name: getattr(recipe, name) for name in STRENGTHS}),
+        "augmentation": Augmentation(**{name: getattr(recipe, name) for name in VIEW_SETTINGS}),
     }
     pretraining = Phase(
         name=SOURCE_PHASE,

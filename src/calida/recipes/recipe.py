@@ -39,6 +39,7 @@ class Recipe:
     contrast: float = 0.0
     polarity: float = 0.0
     erasing: float = 0.0
+    fades_grey: bool = True  # whether contrast and polarity change images of one channel too
     noise: float = 0.0
     dropping: float = 0.0
     # Pre-training on source.

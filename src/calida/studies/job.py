@@ -17,7 +17,7 @@ from typing import Any
 import torch
 
 from calida.adaptation import Adapted, load
-from calida.data import STRENGTHS, Samples, split_validation, take
+from calida.data import VIEW_SETTINGS, Samples, split_validation, take
 from calida.errors import CheckpointError
 from calida.files import locked, write_atomically
 from calida.recipes import Recipe
@@ -34,7 +34,7 @@ PRETRAINING = (
     "optimizer",
     "weight_decay",
     "longest_round",
-    *STRENGTHS,
+    *VIEW_SETTINGS,
     "pretrain_epochs",
     "pretrain_learning_rate",
     "pretrain_final_rate",
