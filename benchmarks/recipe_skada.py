@@ -17,7 +17,7 @@ from calida.seeds import Seeds
 from calida.uncertainty import calibration_error
 
 METHODS = ("DANN", "CDAN", "DeepCoral", "MCC")
-EPOCHS = 50  # the 30 epochs and 20 passes of the default recipe
+EPOCHS = 60  # the 40 epochs and 20 passes of the default recipe
 _SOURCE, _TARGET, _NO_LABEL = 1, -2, -1  # skada's signs
 
 

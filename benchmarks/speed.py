@@ -1,4 +1,4 @@
-"""What our loop costs beside a bare one, and what Bayesian prediction and gradient variance cost beside plain steps.
+"""What our loop costs beside a bare one, and what Bayesian prediction, gradient variance and the default recipe add.
 
     python benchmarks/speed.py [--rounds 7] [--threads 2]
 
@@ -21,7 +21,7 @@ from pathlib import Path
 import torch
 
 from calida.data import Labelled, TargetBatch
-from calida.model import Classifier, Network, build_classifier, predict
+from calida.model import Classifier, Network, build_classifier, follow, make_teacher, predict
 from calida.objective import (
     GradientVariance,
     Objective,
@@ -31,6 +31,7 @@ from calida.objective import (
     TargetEntropy,
     Weighted,
 )
+from calida.recipes import get_recipe, phases
 from calida.seeds import Seeds
 from calida.studies.memory import EveryGraph
 from calida.training import Domains, Lesson, Phase, build_steps, train
@@ -97,6 +98,23 @@ def target_steps(model: Classifier, data: Labelled, regulariser: GradientVarianc
             yield Step(model, {"target": batch}, Seeds(0).at(index))
 
     return lambda: void(train(model, optimizer, objective, steps(), {}))
+
+
+def adaptation(recipe: str, data: Labelled) -> Callable[[], None]:
+    """A pass of a recipe's adaptation, views and teacher included."""
+    phase = phases(get_recipe(recipe).with_settings(batch_size=BATCH, passes=1))[-1]
+    model, domains = network(), Domains(data, data, data.x, CLASSES)
+    teacher = make_teacher(model) if phase.teacher_memory else None
+    optimizer, lesson = phase.make_optimizer(model.parameters()), Lesson.nothing(len(data.y), CLASSES)
+
+    def steps() -> Iterator[Step]:
+        plans = phase.plan(phase.pools(domains, lesson, 0, Seeds(0)), Seeds(0))
+        for step in build_steps(plans, model, domains, lesson, phase.augmentation, teacher):
+            yield step
+            if teacher is not None:
+                follow(teacher, model, 0.99)
+
+    return lambda: void(train(model, optimizer, phase.objective, steps(), phase.objective.multipliers()))
 
 
 def prediction(model: Classifier, data: Labelled, num_samples: int) -> Callable[[], None]:
@@ -204,6 +222,11 @@ def main() -> int:
             "prediction: M = 100 / M = 1", 1.10, prediction(bayesian, data, 100), prediction(bayesian, data, 1), rounds
         ),
     ]
+    met.append(
+        compare(
+            "a pass of adaptation: calida / rer-1", 3.0, adaptation("calida", data), adaptation("rer-1", data), rounds
+        )
+    )
     for groups, limit in ((4, 4.5), (8, None)):
         regulariser = GradientVariance(groups=groups, bound="none")
         title = f"gradient variance, {groups} groups of {BATCH // groups} / plain step"
