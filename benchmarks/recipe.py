@@ -1,6 +1,6 @@
 """The default recipe on every task, beside its parts, the paper's recipes and what skada has.
 
-    python benchmarks/recipe.py run [--part aims|parts|field|skada ...] [--task NAME ...] [--seeds 4] [--jobs 2]
+    python benchmarks/recipe.py run [--part aims|parts|special|field|skada ...] [--task NAME ...] [--seeds 4] [--jobs 2]
     python benchmarks/recipe.py page
 
 `run` makes the runs that are missing, one thread each, in folders under --work (a killed one goes on where it was), and
@@ -40,7 +40,6 @@ class Variant:
 CALIDA = Variant()
 REMOVED = {
     "affine views": Variant(settings={"affine": 0.0}),
-    "contrast and polarity": Variant(settings={"contrast": 0.0, "polarity": 0.0}),
     "the averaged teacher": Variant(settings={"teacher_memory": 0.0}),
     "consistency": Variant(settings={"consistency": 0.0}),
     "diversity": Variant(settings={"diversity": 0.0}),
@@ -65,11 +64,20 @@ ADDED = {
     ),
     "gradient variance": Variant(settings={"gvr_weight": 0.1, "gvr_share": 0.25}),
 }
+# These say something on some tasks alone: colour, feature vectors, classes out of balance.
+SPECIAL = {
+    "svhn-mnist": {"contrast and polarity": Variant(settings={"contrast": 0.0, "polarity": 0.0})},
+    "arms-moved": {"noise": Variant(settings={"noise": 0.0})},
+    "usps-skewed": {"classes drawn equally often": REMOVED["classes drawn equally often"]},
+    "arms-skewed": {"classes drawn equally often": REMOVED["classes drawn equally often"]},
+}
 FIELD = {name: Variant(name) for name in ("source", "rer-1", "brer-1", "rer-inf", "brer-inf")}
-PARTS: dict[str, tuple[Iterable[str], Iterable[Variant]]] = {
-    "aims": (TASKS, [CALIDA]),
-    "parts": (TUNED_ON, [CALIDA, *REMOVED.values(), *ADDED.values()]),
-    "field": (DIGITS, FIELD.values()),
+# What is run on which tasks.
+PARTS: dict[str, dict[str, list[Variant]]] = {
+    "aims": {task: [CALIDA] for task in TASKS},
+    "parts": {task: [CALIDA, *REMOVED.values(), *ADDED.values()] for task in TUNED_ON},
+    "special": {task: [CALIDA, *variants.values()] for task, variants in SPECIAL.items()},
+    "field": {task: list(FIELD.values()) for task in DIGITS},
 }
 
 
@@ -82,11 +90,9 @@ def make_job(task: str, variant: Variant, seed: int, work: Path) -> Job:
 
 
 def jobs_of(part: str, tasks: Iterable[str], seeds: Iterable[int], work: Path) -> Iterator[Job]:
-    names, variants = PARTS[part]
-    for variant in variants:
-        for task in names:
-            if task in tasks:
-                yield from (make_job(task, variant, seed, work) for seed in seeds)
+    for task, variants in PARTS[part].items():
+        if task in tasks:
+            yield from (make_job(task, variant, seed, work) for variant in variants for seed in seeds)
 
 
 def run(jobs: list[Job], work: Path, store: Results, processes: int) -> None:

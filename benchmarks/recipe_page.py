@@ -9,7 +9,7 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-from recipe import ADDED, CALIDA, FIELD, REMOVED, TUNED_ON, Variant, make_job
+from recipe import ADDED, CALIDA, FIELD, REMOVED, SPECIAL, TUNED_ON, Variant, make_job
 from recipe_tasks import DIGITS, TASKS
 
 from calida.files import write_atomically
@@ -22,7 +22,7 @@ def render(page: Path, store: Results, skada: Path, seeds: Sequence[int], work: 
     """Write every table anew where the page has its comments."""
     tables = _Tables(store.records, _skada(skada), seeds, work)
     text = page.read_text(encoding="utf-8")
-    for name, made in {"aims": tables.aims, "parts": tables.parts, "field": tables.field}.items():
+    for name, made in tables.all().items():
         place = re.search(rf"(?<=<!-- {name} -->\n).*?(?=\n<!-- end -->)", text, re.S)
         if place is None:
             raise SystemExit(f"{page} has no place for the table {name}")
@@ -39,6 +39,9 @@ class _Tables:
         self, records: dict[str, RunRecord], skada: list[dict[str, Any]], seeds: Sequence[int], work: Path
     ) -> None:
         self.records, self.skada, self.seeds, self.work = records, skada, seeds, work
+
+    def all(self) -> dict[str, Callable[[], str]]:
+        return {"aims": self.aims, "parts": self.parts, "special": self.special, "field": self.field}
 
     def aims(self) -> str:
         """Every task: source-only, the recipe by three choices of a round, calibration, and its own estimate."""
@@ -65,6 +68,17 @@ class _Tables:
                 cells += [_percent(mine, label_free), _percent(mine, oracle_round), _ece(mine)]
             rows.append([title, *cells])
         return grid(header, rows) + self._made(None, TUNED_ON)
+
+    def special(self) -> str:
+        """Parts that only some tasks can show."""
+        header = ["task", "without", "source only", "calida", "without it", "ECE, calida", "ECE, without it"]
+        rows = []
+        for task, variants in SPECIAL.items():
+            for title, variant in variants.items():
+                runs = self._runs(task, CALIDA), self._runs(task, variant)
+                accuracies = [_percent(mine, label_free) for mine in (self._starts(task, variant), *runs)]
+                rows.append([TASKS[task].title, title, *accuracies, *(_ece(mine) for mine in runs)])
+        return grid(header, rows)
 
     def field(self) -> str:
         """Ours, the paper's and skada's, accuracy and one-thread minutes by task."""
