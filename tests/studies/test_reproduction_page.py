@@ -1,6 +1,7 @@
 """The page of the reproduction: its figures are those of the records, and no name in a record can break it."""
 
 import re
+import shlex
 import statistics
 import xml.etree.ElementTree as ElementTree
 from dataclasses import replace
@@ -247,6 +248,19 @@ def test_other_images_have_a_table_of_their_own(full):
     assert rows(text)["rer-inf"][0] == spread([0.65, 0.67])  # mean class accuracy
     assert (full.figures / "rounds-photo-art_painting.svg").exists()
     assert "photo-art_painting" in section(full.text, "Settings")
+
+
+def test_other_images_come_with_the_command_that_made_them(write):
+    records = other_records(size=48)
+    for one in records.values():
+        one["settings"] |= {"rounds": 6, "optimizer": "adam"}
+    text = write(records, ONE).text.split("### Beside Table 3: photo-art_painting", 1)[1].split("\n## ", 1)[0]
+    words = shlex.split(text.split("```")[1])
+    assert words[:3] == ["calida", "reproduce", "table3"]
+    said = list(zip(words[3::2], words[4::2], strict=True))
+    assert said[:2] == [("--source", one["source"]), ("--target", one["target"])]
+    assert ("--size", "48") in said
+    assert said[-3:] == [("--seeds", "2"), ("--set", "optimizer=adam"), ("--set", "rounds=6")]
 
 
 def test_runs_of_other_settings_are_rows_of_their_own(write):

@@ -6,13 +6,16 @@ import hashlib
 import json
 import math
 import re
+import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 from calida.data import Place
 from calida.files import write_atomically
+from calida.recipes import RECIPES
 from calida.studies.cells import Line, Spread, base_lines, line_figures, line_of, paper_figure, table_lines
 from calida.studies.claims import FAILS, HOLDS, OPEN, examine_claims
 from calida.studies.job import RunRecord
@@ -167,18 +170,34 @@ class _Page:
             for row, mine in rows
         ]
         cells = _cells(lines, "not run")
-        first = groups[0][1][0]
-        images = [f"{first['source']} to {first['target']}"]
-        images += [f"{key.replace('_', ' ')} {first[key]}" for key in _NETWORK if first.get(key) is not None]
         parts = [
             f"### Beside Table 3: {safe(name)}, mean class accuracy",
-            "Other images through the same code, by `calida reproduce table3 --source SOURCE --target TARGET`: "
-            f"{safe(', '.join(images))}. The paper has no figures for them.",
+            "Other images through the same code, started beside their folders; the paper has no figures for them.",
+            f"```\n{self.other_command(groups)}\n```",
             made_with([one for _, mine in groups for one in mine]),
             grid([*_COLUMNS[:1], *_COLUMNS[2:]], [[*row[:1], *row[2:]] for row in cells]),
             *self.courses(name, rows, measure),
         ]
         return "\n\n".join(parts)
+
+    def other_command(self, groups: Sequence[Group]) -> str:
+        """What made the runs: the images, the network, and every setting that is not that of Table 3."""
+        first = groups[0][1][0]
+        words = ["calida", "reproduce", "table3"]
+        for key in ("source", "target", *_NETWORK):
+            if first.get(key) is not None:
+                words += [f"--{key.replace('_', '-')}", str(first[key])]
+        changed: dict[str, Any] = {}
+        for _, mine in groups:
+            if mine[0]["recipe"] not in RECIPES:
+                continue
+            settings = self.tasks[VISDA17].job(mine[0]["recipe"], 0).recipe.to_json()
+            changed |= {key: value for key, value in mine[0]["settings"].items() if settings.get(key) != value}
+        words += ["--seeds", str(max(len(mine) for _, mine in groups))]
+        for key, value in changed.items():
+            words += ["--set", f"{key}={value if isinstance(value, str) else json.dumps(value)}"]
+        # Nothing that could end the block it stands in.
+        return "".join(sign for sign in shlex.join(words) if sign.isprintable() and sign != "`")
 
     def courses(self, name: str, rows: Sequence[tuple[Row, Sequence[RunRecord]]], measure: Measure) -> list[str]:
         """The figure of a task's rounds, if a run of it has adapted anything."""
