@@ -62,7 +62,7 @@ _CALIDA = replace(
     _entropy_recipe(1.0),
     name="calida",
     summary="an averaged teacher labels what augmented views must agree with; all classes in use, a little entropy",
-    # A step is worth the same on any data: small sets are passed over more often, large ones in part.
+    # A step costs and teaches the same on any data: of a large set, a round takes a part.
     pretrain_epochs=40,
     passes=2,
     longest_round=60,
