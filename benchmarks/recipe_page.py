@@ -10,7 +10,7 @@ from statistics import fmean
 from typing import Any
 
 from recipe import ADDED, CALIDA, FIELD, REMOVED, SPECIAL, TUNED_ON, Variant, make_job
-from recipe_tasks import DIGITS, TASKS
+from recipe_tasks import DIGITS, TASKS, Task
 
 from calida.files import write_atomically
 from calida.studies import Results, RunRecord
@@ -45,13 +45,13 @@ class _Tables:
 
     def aims(self) -> str:
         """Every task: source-only, the recipe by three choices of a round, calibration, and its own estimate."""
-        header = ["task", "aim", "source only", "**label-free**", "last round", "oracle best", "ECE", "ECE, raw"]
+        header = ["task", "source only", "**label-free**", "aim", "", "last round", "oracle best", "ECE", "ECE, raw"]
         rows = []
         for name, task in TASKS.items():
             mine, starts = self._runs(name, CALIDA), self._starts(name, CALIDA)
-            cells = [_percent(starts, label_free), f"**{_percent(mine, label_free)}**"]
+            cells = [_percent(starts, label_free), f"**{_percent(mine, label_free)}**", *_verdict(task, starts, mine)]
             cells += [_percent(mine, last_round), _percent(mine, oracle_round), _ece(mine), _ece(mine, True)]
-            rows.append([task.title, task.aim, *cells, _estimate(mine), _minutes(starts, mine)])
+            rows.append([task.title, *cells, _estimate(mine), _minutes(starts, mine)])
         return grid([*header, "estimate off by", "minutes"], rows) + self._made(CALIDA, TASKS)
 
     def parts(self) -> str:
@@ -59,7 +59,7 @@ class _Tables:
         lines: dict[str, Variant] = {"**calida**": CALIDA}
         lines |= {f"without {name}": variant for name, variant in REMOVED.items()}
         lines |= {f"with {name}": variant for name, variant in ADDED.items()}
-        header = ["", *(f"{TASKS[task].title}{what}" for task in TUNED_ON for what in ("", ", oracle best", ", ECE"))]
+        header = ["", *(what for task in TUNED_ON for what in (TASKS[task].title, "oracle best", "ECE"))]
         rows = []
         for title, variant in lines.items():
             cells = []
@@ -110,6 +110,13 @@ class _Tables:
     def _made(self, variant: Variant | None, tasks: Sequence[str] | dict[str, Any]) -> str:
         mine = [one for one in self.records.values() if one["task"] in tasks]
         return f"\n\n{made_with(mine)}" if variant is None or mine else ""
+
+
+def _verdict(task: Task, starts: Sequence[RunRecord], runs: Sequence[RunRecord]) -> list[str]:
+    if task.aim is None or not (starts and runs):
+        return ["-", "-"]
+    source, reached = (100 * fmean(label_free(one).accuracy for one in some) for some in (starts, runs))
+    return [str(task.aim), task.aim.verdict(reached, source)]
 
 
 def _percent(runs: Sequence[RunRecord], choose: Callable[[RunRecord], Score]) -> str:
