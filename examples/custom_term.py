@@ -34,7 +34,7 @@ def make_domain(rows: int, angle: float, seed: int) -> tuple[torch.Tensor, torch
 
 def main() -> None:
     source = make_domain(600, 0.0, seed=0)
-    target, truth = make_domain(600, 0.6, seed=1)  # the truth only makes the oracle figures below
+    target, truth = make_domain(600, 0.72, seed=1)  # the truth only makes the oracle figures below
     for name, terms in (("without", {}), ("with", {"moments": calida.Weighted(MatchMoments(), 0.5)})):
         adapted = calida.adapt(
             source,

@@ -60,14 +60,14 @@ def test_every_recipe_beats_source_only_on_a_constructed_shift(name, source_only
 
 
 @pytest.mark.parametrize("seed", [0, 1, 2])
-def test_dual_ascent_holds_its_budget(seed):
+def test_dual_ascent_ends_on_its_budget(seed):
     """Enough samples that one batch is like another: the target's entropy is steered by what batches show of it."""
-    settings = {"rows": 1000, "batch_size": 100, "pretrain_epochs": 8, "passes": 2}
+    settings = {"rows": 1000, "batch_size": 100, "pretrain_epochs": 20, "passes": 2}
     last = run("dual", seed, rounds=15, **settings).history[-1]
     budget = last["multipliers"]["target_entropy"]["budget"]
-    assert 0.6 * budget < last["target"]["entropy"] < 1.1 * budget
+    assert last["target"]["entropy"] == pytest.approx(budget, rel=0.1)
     free = run("rer-1", seed, **settings).history[-1]
-    assert free["target"]["entropy"] < 0.3 * budget  # what it is without the brake
+    assert free["target"]["entropy"] < 0.75 * budget  # what it is without the brake
 
 
 def test_diversity_keeps_entropy_from_giving_everything_to_one_class():

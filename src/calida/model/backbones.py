@@ -94,7 +94,7 @@ def mlp(shape: Shape) -> Backbone:
     layers: list[nn.Module] = [nn.Flatten()]
     width = _size(shape)
     for _ in range(2):
-        layers += [nn.Linear(width, 256), nn.LayerNorm(256), nn.ReLU(), nn.Dropout(0.1)]
+        layers += [nn.Linear(width, 256, bias=False), nn.BatchNorm1d(256), nn.ReLU(), nn.Dropout(0.1)]
         width = 256
     return Backbone(nn.Sequential(*layers), "linear")
 
