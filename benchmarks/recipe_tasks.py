@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import torch
+from skew import skewed_rows
 from torch import Tensor
 
 from calida.data import INSIDE
@@ -104,22 +105,9 @@ def same_arms(seed: int) -> dict[str, tuple[Tensor, Tensor]]:
 
 
 def skewed_arms(seed: int) -> dict[str, tuple[Tensor, Tensor]]:
-    source, target = same_arms(seed).values()
-    return {"made-source": source, "made-skewed": skew(*target, common=1, seed=seed)}
-
-
-def skew(x: Tensor, y: Tensor, common: int, seed: int) -> tuple[Tensor, Tensor]:
-    """A few classes as they are and a tenth of every other: only making such a target needs the labels."""
-    generator = torch.Generator().manual_seed(seed)
-    classes = int(y.max()) + 1
-    whole = torch.randperm(classes, generator=generator)[:common]
-    kept = []
-    for label in range(classes):
-        rows = (y == label).nonzero().flatten()
-        rows = rows[torch.randperm(len(rows), generator=generator)]
-        kept.append(rows if label in whole else rows[: max(1, len(rows) // 10)])
-    chosen = torch.cat(kept)
-    return x[chosen], y[chosen]
+    source, (x, y) = same_arms(seed).values()
+    rows = skewed_rows(y, 1, seed)
+    return {"made-source": source, "made-skewed": (x[rows], y[rows])}
 
 
 def unbalanced(name: str) -> Callable[[int], dict[str, tuple[Tensor, Tensor]]]:
@@ -127,7 +115,8 @@ def unbalanced(name: str) -> Callable[[int], dict[str, tuple[Tensor, Tensor]]]:
         data = open_data(RunConfig(name, name, target_labels=INSIDE, seed=seed))
         assert isinstance(data.target.samples, Tensor)
         assert data.truth is not None
-        return {f"made-{name.partition(':')[0]}": skew(data.target.samples, data.truth, common=3, seed=seed)}
+        rows = skewed_rows(data.truth, 3, seed)
+        return {f"made-{name.partition(':')[0]}": (data.target.samples[rows], data.truth[rows])}
 
     return make
 

@@ -26,6 +26,7 @@ from typing import Any
 import numpy as np
 import torch
 from safetensors.torch import load_file, save_file
+from skew import skewed_rows
 from torch import Tensor
 
 from calida import CalidaError, adapt, get_recipe
@@ -73,13 +74,7 @@ def dim(target: Labelled, seed: int) -> Labelled:
 
 def unbalance(target: Labelled, seed: int) -> Labelled:
     """Three classes as they are, a tenth of every other."""
-    generator = torch.Generator().manual_seed(seed)
-    common = torch.randperm(CLASSES, generator=generator)[:3]
-    kept = torch.zeros(len(target.y), dtype=torch.bool)
-    for label in range(CLASSES):
-        rows = (target.y == label).nonzero().flatten()
-        rows = rows[torch.randperm(len(rows), generator=generator)]
-        kept[rows[: len(rows) if label in common else max(1, len(rows) // 10)]] = True
+    kept = skewed_rows(target.y, 3, seed).sort().values
     assert isinstance(target.x, Tensor)
     return Labelled(target.x[kept], target.y[kept])
 
