@@ -70,8 +70,8 @@ class _Tables:
         return grid(header, rows) + self._made(None, TUNED_ON)
 
     def special(self) -> str:
-        """Parts that only some tasks can show."""
-        header = ["task", "without", "source only", "calida", "without it", "ECE, calida", "ECE, without it"]
+        """What only some tasks can show."""
+        header = ["task", "change", "source only", "calida", "changed", "ECE, calida", "ECE, changed"]
         rows = []
         for task, variants in SPECIAL.items():
             for title, variant in variants.items():
