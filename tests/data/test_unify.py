@@ -1,12 +1,13 @@
 """Both domains are brought to one form, visibly; what cannot be brought there is refused in a sentence."""
 
+import joblib
 import numpy as np
 import pytest
 import torch
 from pictures import arrays, class_folders
 from PIL import Image
 
-from calida.data import Collection, Preparation, load_new, load_samples, read_collection, unify
+from calida.data import Collection, Preparation, load_new, load_samples, read_collection, stream, unify
 from calida.data.loading import Loading
 from calida.errors import InputError
 from calida.seeds import Seeds
@@ -193,6 +194,20 @@ def test_files_in_memory_and_streamed_are_the_same_bytes(tmp_path):
     assert "streamed from disk" in streamed.notes[0]
     reference = np.array(Image.open(collection.samples[3]).resize((16, 16), Image.Resampling.BILINEAR))
     assert np.abs(memory.samples[3, 0].numpy().astype(int) - reference).max() <= 1  # Pillow's own filter
+
+
+def _streamed(folder, workers):
+    collection = read_collection(str(folder), Seeds(0), True)
+    preparation, _ = unify(collection, collection, size=16)
+    files = load_samples(collection, preparation, Loading(memory=1e-9, workers=workers)).samples
+    return torch.cat(list(stream(files, [torch.arange(5), torch.arange(5, 10)])))
+
+
+def test_files_are_read_ahead_in_processes_of_joblib_too(tmp_path):
+    """A study's runs are such processes, and start processes of their own to read images."""
+    folder = class_folders(tmp_path, 10, 0, size=20)
+    (there,) = joblib.Parallel(2, backend="loky")([joblib.delayed(_streamed)(folder, 2)])
+    assert torch.equal(there, _streamed(folder, 0))
 
 
 @pytest.mark.parametrize("workers", [0, 2])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import multiprocessing
 import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -79,6 +80,7 @@ def read_ahead(dataset: Dataset[Item], items: Sequence[Rows], workers: int) -> I
         batch_size=None,
         num_workers=min(workers, len(items)),
         prefetch_factor=4,
+        multiprocessing_context=_start_method(),
         generator=torch.Generator(),  # or the loader would draw from the global one
         worker_init_fn=_one_thread,
     )
@@ -86,6 +88,13 @@ def read_ahead(dataset: Dataset[Item], items: Sequence[Rows], workers: int) -> I
         yield from loader
     except InputError as error:  # a worker's error arrives with its stack trace as text
         raise InputError(str(error).strip().splitlines()[-1].split("Error: ", 1)[-1]) from None
+
+
+def _start_method() -> str:
+    """How worker processes start: as this one says, unless it is one of joblib's, whose way serves joblib alone."""
+    known = multiprocessing.get_all_start_methods()  # the platform's default comes first
+    method = multiprocessing.get_start_method()
+    return method if method in known else known[0]
 
 
 def _one_thread(worker: int) -> None:
