@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from statistics import fmean
 from typing import Any
@@ -16,6 +16,8 @@ from calida.files import write_atomically
 from calida.studies import Results, RunRecord
 from calida.studies.cells import Score, Spread, label_free, last_round, oracle_round
 from calida.studies.wording import grid, made_with
+
+_NOTHING = "-"
 
 
 def render(page: Path, store: Results, skada: Path, seeds: Sequence[int], work: Path) -> None:
@@ -52,7 +54,7 @@ class _Tables:
             cells = [_percent(starts, label_free), f"**{_percent(mine, label_free)}**", *_verdict(task, starts, mine)]
             cells += [_percent(mine, last_round), _percent(mine, oracle_round), _ece(mine), _ece(mine, True)]
             rows.append([task.title, *cells, _estimate(mine), _minutes(starts, mine)])
-        return grid([*header, "estimate off by", "minutes"], rows) + self._made(CALIDA, TASKS)
+        return _table([*header, "estimate off by", "minutes"], rows, 1) + self._made(TASKS, [CALIDA])
 
     def parts(self) -> str:
         """The recipe with each part removed, then with each of those that were tried added."""
@@ -67,7 +69,7 @@ class _Tables:
                 mine = self._runs(task, variant)
                 cells += [_percent(mine, label_free), _percent(mine, oracle_round), _ece(mine)]
             rows.append([title, *cells])
-        return grid(header, rows) + self._made(None, TUNED_ON)
+        return _table(header, rows, 1) + self._made(TUNED_ON, lines.values())
 
     def special(self) -> str:
         """What only some tasks can show."""
@@ -77,8 +79,9 @@ class _Tables:
             for title, variant in variants.items():
                 runs = self._runs(task, CALIDA), self._runs(task, variant)
                 accuracies = [_percent(mine, label_free) for mine in (self._starts(task, variant), *runs)]
-                rows.append([TASKS[task].title, title, *accuracies, *(_ece(mine) for mine in runs)])
-        return grid(header, rows)
+                eces = [_ece(mine) if runs[1] else _NOTHING for mine in runs]
+                rows.append([TASKS[task].title, title, *(accuracies if runs[1] else [_NOTHING] * 3), *eces])
+        return _table(header, rows, 2)
 
     def field(self) -> str:
         """Ours, the paper's and skada's, accuracy and one-thread minutes by task."""
@@ -93,11 +96,11 @@ class _Tables:
             cells = []
             for task in DIGITS:
                 mine = [one for one in self.skada if (one["task"], one["method"]) == (task, method)]
-                shown = Spread.of([one["accuracy"] for one in mine]).percent() if mine else "-"
-                minutes = f"{fmean(one['seconds'] for one in mine) / 60:.1f}" if mine else "-"
+                shown = Spread.of([one["accuracy"] for one in mine]).percent() if mine else _NOTHING
+                minutes = f"{fmean(one['seconds'] for one in mine) / 60:.1f}" if mine else _NOTHING
                 cells.append(_cell(shown, minutes))
             rows.append([f"skada {method}", *cells])
-        return grid(["", *(task.title for task in DIGITS.values())], rows)
+        return _table(["", *(task.title for task in DIGITS.values())], rows, 1)
 
     def _runs(self, task: str, variant: Variant) -> list[RunRecord]:
         keys = [make_job(task, variant, seed, self.work).key for seed in self.seeds]
@@ -107,25 +110,34 @@ class _Tables:
         starts = [make_job(task, variant, seed, self.work).start for seed in self.seeds]
         return [self.records[start.key] for start in starts if start is not None and start.key in self.records]
 
-    def _made(self, variant: Variant | None, tasks: Sequence[str] | dict[str, Any]) -> str:
-        mine = [one for one in self.records.values() if one["task"] in tasks]
-        return f"\n\n{made_with(mine)}" if variant is None or mine else ""
+    def _made(self, tasks: Iterable[str], variants: Iterable[Variant]) -> str:
+        """How the runs of a table were made, those that they start from included."""
+        chosen = [(task, variant) for variant in variants for task in tasks]
+        mine = [one for pair in chosen for one in (*self._starts(*pair), *self._runs(*pair))]
+        return f"\n\n{made_with(list({one['key']: one for one in mine}.values()))}"
+
+
+def _table(header: list[str], rows: list[list[str]], names: int) -> str:
+    """The rows that have a figure, and by the cells that name them, those that have none."""
+    run = [row for row in rows if any(cell.strip("*") != _NOTHING for cell in row[names:])]
+    missing = "; ".join(", ".join(row[:names]) for row in rows if row not in run)
+    return grid(header, run) + (f"\n\nNot run yet: {missing}." if missing else "")
 
 
 def _verdict(task: Task, starts: Sequence[RunRecord], runs: Sequence[RunRecord]) -> list[str]:
     if task.aim is None or not (starts and runs):
-        return ["-", "-"]
+        return [_NOTHING, _NOTHING]
     source, reached = (100 * fmean(label_free(one).accuracy for one in some) for some in (starts, runs))
     return [str(task.aim), task.aim.verdict(reached, source)]
 
 
 def _percent(runs: Sequence[RunRecord], choose: Callable[[RunRecord], Score]) -> str:
-    return Spread.of([choose(one).accuracy for one in runs]).percent() if runs else "-"
+    return Spread.of([choose(one).accuracy for one in runs]).percent() if runs else _NOTHING
 
 
 def _ece(runs: Sequence[RunRecord], raw: bool = False) -> str:
     which = "oracle_uncalibrated" if raw else "oracle"
-    return Spread.of([one["returned"][which]["ece"] for one in runs]).percent() if runs else "-"
+    return Spread.of([one["returned"][which]["ece"] for one in runs]).percent() if runs else _NOTHING
 
 
 def _estimate(runs: Sequence[RunRecord]) -> str:
@@ -135,15 +147,15 @@ def _estimate(runs: Sequence[RunRecord]) -> str:
         for one in runs
         if one["trust"]["accuracy"] is not None
     ]
-    return f"{100 * fmean(off):.1f}" if off else "-"
+    return f"{100 * fmean(off):.1f}" if off else _NOTHING
 
 
 def _minutes(starts: Sequence[RunRecord], runs: Sequence[RunRecord]) -> str:
     """One thread, pre-training included."""
     if not runs:
-        return "-"
+        return _NOTHING
     return f"{(fmean(one['seconds'] for one in runs) + fmean([one['seconds'] for one in starts] or [0])) / 60:.1f}"
 
 
 def _cell(shown: str, minutes: str) -> str:
-    return "-" if shown == "-" else f"{shown} ({minutes} min)"
+    return _NOTHING if shown == _NOTHING else f"{shown} ({minutes} min)"
