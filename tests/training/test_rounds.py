@@ -86,12 +86,13 @@ def test_killed_after_any_round_and_resumed_is_uninterrupted_bit_for_bit(tmp_pat
     server = multiprocessing.get_context("forkserver")
     # Processes that need not import torch and scikit-learn anew.
     server.set_forkserver_preload(["calida.estimator", "sklearn.cluster", "sklearn.linear_model", "scipy.optimize"])
-    for _ in range(5):  # two epochs of pre-training, three rounds
-        child = server.Process(target=adapt_and_die, args=(recipe, tmp_path, SMALL))
+    short = {"pretrain_epochs": 1, "rounds": 2}
+    for _ in range(3):
+        child = server.Process(target=adapt_and_die, args=(recipe, tmp_path, {**SMALL, **short}))
         child.start()
         child.join()
         assert child.exitcode == -signal.SIGKILL
-    resumed, straight = run(recipe, folder=tmp_path, resume=True), run(recipe)
+    resumed, straight = run(recipe, folder=tmp_path, resume=True, **short), run(recipe, **short)
     assert_same(resumed, straight)
     assert without_times(resumed.history) == without_times(straight.history)
 
