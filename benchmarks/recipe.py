@@ -38,6 +38,7 @@ class Variant:
 
 
 CALIDA = Variant()
+FADING = Variant(settings={"contrast": 1.0, "polarity": 0.5})
 REMOVED = {
     "affine views": Variant(settings={"affine": 0.0}),
     "the averaged teacher": Variant(settings={"teacher_memory": 0.0}),
@@ -50,6 +51,7 @@ REMOVED = {
 ADDED = {
     "a dual entropy budget": Variant(settings={"entropy_budget": "source"}),
     "erasing": Variant(settings={"erasing": 1.0}),
+    "contrast and polarity": FADING,
     "pseudo-labels, portion by agreement": Variant(
         settings={"order": "inf", "selection": "reweighted", "portion": "agreement", "multiplier": 1.0}
     ),
@@ -69,10 +71,8 @@ SPECIAL = {
     "arms-moved": {"without noise": Variant(settings={"noise": 0.0})},
     "usps-skewed": {"without classes drawn equally often": REMOVED["classes drawn equally often"]},
     "arms-skewed": {"without classes drawn equally often": REMOVED["classes drawn equally often"]},
-    "svhn-mnist": {
-        "with 30 rounds instead of 10": Variant(settings={"rounds": 30}),
-        "without contrast and polarity": Variant(settings={"contrast": 0.0, "polarity": 0.0}),
-    },
+    "svhn-mnist": {"with contrast and polarity": FADING},
+    "photo-art": {"with contrast and polarity": FADING},
 }
 FIELD = {name: Variant(name) for name in ("source", "rer-1", "brer-1", "rer-inf", "brer-inf")}
 # What is run on which tasks.

@@ -94,9 +94,9 @@ _OURS_AS_RUN = {
     "diversity": 4.0,
     "teacher_memory": 0.0,
     "share_doubt": "inf",
+    "longest_epoch": None,
     "longest_round": None,
-    "contrast": 0.0,
-    "polarity": 0.0,
+    "teacher_steps": "inf",
 }
 SETTINGS = {
     "calida": Setting("calida", _OURS_AS_RUN),

@@ -114,14 +114,6 @@ def test_polarity_is_an_involution_with_a_probability():
     torch.testing.assert_close(view[changed], 1 - images[changed])
 
 
-def test_grey_images_need_not_fade():
-    """A value for images of one channel alone: colour fades, and grey images move, as they would without it."""
-    kept = Augmentation(affine=1.0, contrast=1.0, polarity=0.5, fades_grey=False)
-    grey, colour = torch.rand(20, 1, 6, 6), torch.rand(20, 3, 6, 6)
-    assert torch.equal(kept(grey, Seeds(0)), Augmentation(affine=1.0)(grey, Seeds(0)))
-    assert torch.equal(kept(colour, Seeds(0)), Augmentation(affine=1.0, contrast=1.0, polarity=0.5)(colour, Seeds(0)))
-
-
 def test_contrast_keeps_order_and_range():
     """What was lighter stays at least as light, and nothing leaves the range of the batch."""
     images = torch.rand(50, 1, 6, 6)

@@ -41,7 +41,7 @@ def test_image_backbones_take_any_size(name, shape):
 
 
 def test_dtn_has_the_papers_layers():
-    model = classifier((3, 32, 32), gaussian=True)
+    model = classifier((3, 32, 32), gaussian=True, backbone="dtn")
     shapes = {tuple(p.shape) for p in model.backbone.parameters() if p.ndim > 1}
     assert shapes == {(64, 3, 5, 5), (128, 64, 5, 5), (256, 128, 5, 5), (512, 4096)}
     drops = [part.p for part in model.backbone.modules() if isinstance(part, nn.Dropout2d)]
@@ -54,6 +54,14 @@ def test_visda_heads():
     head = build_head("visda", 2048, 12, gaussian=True)
     shapes = [tuple(p.shape) for p in head.mean.parameters() if p.ndim == 2]
     assert shapes == [tuple(p.shape) for p in head.log_variance.parameters() if p.ndim == 2] == [(512, 2048), (12, 512)]
+
+
+@pytest.mark.parametrize(("shape", "name"), [((1, 28, 28), "compact"), ((12,), "mlp")])
+def test_auto_is_settled_by_the_shape_and_kept_by_its_name(shape, name):
+    assert Network(shape, 3, "auto").to_json()["backbone"] == name
+    assert Network(shape, 3, "lenet").backbone == "lenet"
+    chosen, named = (classifier(shape, backbone=one).state_dict() for one in ("auto", name))
+    assert all(torch.equal(chosen[key], value) for key, value in named.items())
 
 
 def test_names_are_checked():

@@ -5,7 +5,7 @@ import torch
 
 from calida.errors import InputError
 from calida.objective import Diversity, Objective, PredictiveLikelihood, Weighted
-from calida.recipes import get_recipe
+from calida.recipes import get_recipe, phases
 from calida.seeds import Seeds
 from calida.training import Phase
 
@@ -21,6 +21,12 @@ def test_a_round_is_its_passes_or_the_longest_it_may_be(schedule, longest, turns
     assert sum(plan.size for plan in plans) == phase.estimate_samples(100, 35) == 2 * 10 * turns
 
 
-def test_a_round_without_a_batch_is_refused():
-    with pytest.raises(InputError, match="longest_round"):
-        get_recipe("calida").with_settings(longest_round=0)
+@pytest.mark.parametrize("name", ["longest_epoch", "longest_round"])
+def test_a_round_without_a_batch_is_refused(name):
+    with pytest.raises(InputError, match=name):
+        get_recipe("calida").with_settings(**{name: 0})
+
+
+def test_epochs_and_rounds_have_lengths_of_their_own():
+    pretraining, adaptation = phases(get_recipe("calida").with_settings(longest_epoch=3, longest_round=5))
+    assert [phase.estimate_samples(10_000, 10_000) for phase in (pretraining, adaptation)] == [300, 1000]

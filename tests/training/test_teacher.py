@@ -29,7 +29,7 @@ def test_weights_are_a_geometric_mean_of_the_students_past():
 
 
 def test_a_teacher_that_never_moves_is_the_source_only_classifier():
-    still = run("calida", teacher_memory=1e12)
+    still = run("calida", teacher_memory=1e12, teacher_steps="inf")
     for name, value in still.source_only.classifier.named_parameters():
         torch.testing.assert_close(still.classifier.get_parameter(name), value, atol=1e-6, rtol=1e-5)
 
@@ -74,7 +74,17 @@ def test_consistency_is_labelled_by_the_teacher(monkeypatch):
     assert not any(seen)
 
 
-@pytest.mark.parametrize("memory", [-0.1, float("inf")])
-def test_a_memory_that_no_average_has_is_refused(memory):
-    with pytest.raises(InputError, match="teacher_memory"):
-        get_recipe("calida").with_settings(teacher_memory=memory)
+def test_a_memory_is_the_shorter_of_its_rounds_and_its_steps():
+    """What is shorter decides, and the other is as good as absent."""
+    rounds, both = run("calida", teacher_memory=0.5, teacher_steps="inf"), run("calida", teacher_memory=0.5)
+    steps = run("calida", teacher_memory=1e12, teacher_steps=0.5 * rounds.history[-1]["steps"])
+    assert_same(rounds, both)
+    assert_same(rounds, steps)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [("teacher_memory", -0.1), ("teacher_memory", float("inf")), ("teacher_steps", 0)]
+)
+def test_a_memory_that_no_average_has_is_refused(name, value):
+    with pytest.raises(InputError, match=name):
+        get_recipe("calida").with_settings(**{name: value})

@@ -17,8 +17,7 @@ class Augmentation:
     """Changes of each sample by amounts of its own, drawn by seed; a strength of 0 leaves them out, bit for bit.
 
     Images are turned, stretched, sheared and moved (`affine`), made paler or stronger, lighter or darker (`contrast`),
-    turned into their negative (`polarity`, a probability), and covered by a patch of their own mean (`erasing`). In
-    images of one channel lightness often is the signal, ink or density: `fades_grey` says whether those fade too.
+    turned into their negative (`polarity`, a probability), and covered by a patch of their own mean (`erasing`).
     Feature vectors, which have no geometry, get `noise` in units of each feature's spread in the batch, and features
     that are replaced by their mean in the batch (`dropping`, a probability).
     """
@@ -27,7 +26,6 @@ class Augmentation:
     contrast: float = 0.0
     polarity: float = 0.0
     erasing: float = 0.0
-    fades_grey: bool = True  # contrast and polarity for images of one channel
     noise: float = 0.0
     dropping: float = 0.0
     # What strength 1 of `affine`, `contrast` and `erasing` means at most.
@@ -41,7 +39,8 @@ class Augmentation:
 
     def __call__(self, x: Tensor, seeds: Seeds) -> Tensor:
         """A view of the batch, [B, C, H, W] or [B, D]: floats as the classifier reads them (bytes become 0..1)."""
-        steps = self._image_steps(x.shape[1]) if x.ndim == 4 else self._vector_steps()
+        kinds = self._image_steps() if x.ndim == 4 else self._vector_steps()
+        steps = {name: step for name, step in kinds.items() if getattr(self, name)}
         if not steps:
             return x
         view = x.float() / 255 if x.dtype == torch.uint8 else x
@@ -49,14 +48,11 @@ class Augmentation:
             view = change(view, seeds.generator(name, view.device))
         return view
 
-    def _image_steps(self, channels: int) -> dict[str, Callable[[Tensor, torch.Generator], Tensor]]:
-        fading = {"contrast": self._fade, "polarity": self._invert} if channels > 1 or self.fades_grey else {}
-        steps = {"affine": self._move, **fading, "erasing": self._cover}
-        return {name: step for name, step in steps.items() if getattr(self, name)}
+    def _image_steps(self) -> dict[str, Callable[[Tensor, torch.Generator], Tensor]]:
+        return {"affine": self._move, "contrast": self._fade, "polarity": self._invert, "erasing": self._cover}
 
     def _vector_steps(self) -> dict[str, Callable[[Tensor, torch.Generator], Tensor]]:
-        steps = {"noise": self._disturb, "dropping": self._drop}
-        return {name: step for name, step in steps.items() if getattr(self, name)}
+        return {"noise": self._disturb, "dropping": self._drop}
 
     def _move(self, images: Tensor, generator: torch.Generator) -> Tensor:
         grid = torch.nn.functional.affine_grid(
@@ -111,4 +107,4 @@ def _draw(count: int, images: Tensor, generator: torch.Generator) -> Tensor:
 
 
 UNCHANGED = Augmentation()
-VIEW_SETTINGS = ("affine", "contrast", "polarity", "erasing", "fades_grey", "noise", "dropping")
+VIEW_SETTINGS = ("affine", "contrast", "polarity", "erasing", "noise", "dropping")

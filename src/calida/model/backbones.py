@@ -131,10 +131,16 @@ BACKBONES: dict[str, Callable[[Shape], Backbone]] = {
 }
 
 
+def name_backbone(name: str, shape: Shape) -> str:
+    """The name as it is; for `auto`, compact for images and mlp for vectors."""
+    if name != "auto":
+        return name
+    return "compact" if len(shape) == 3 else "mlp"
+
+
 def build_backbone(name: str, shape: Shape) -> Backbone:
-    """`dtn`, `lenet`, `compact`, `mlp`, `timm:NAME`, or `auto`: dtn for images and mlp for vectors."""
-    if name == "auto":
-        name = "dtn" if len(shape) == 3 else "mlp"
+    """`dtn`, `lenet`, `compact`, `mlp` or `timm:NAME`; or `auto`, by the shape."""
+    name = name_backbone(name, shape)
     if name.startswith("timm:"):
         return timm_backbone(name.removeprefix("timm:"), shape)
     if name not in BACKBONES:

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from calida.data import Samples, Scale, row_slices, stream
 from calida.errors import InputError
-from calida.model.backbones import Shape, build_backbone
+from calida.model.backbones import Shape, build_backbone, name_backbone
 from calida.model.heads import build_head
 from calida.model.logits import Logits
 from calida.seeds import Seeds
@@ -109,6 +109,10 @@ class Network:
     gaussian: bool = False
     head: str = "auto"
     scale: Scale = Scale(False, 0.0, 0.0)  # of the source samples
+
+    def __post_init__(self) -> None:
+        # What `auto` means may change one day; what a file says it holds may not.
+        object.__setattr__(self, "backbone", name_backbone(self.backbone, self.input_shape))
 
     def to_json(self) -> dict[str, Any]:
         values: dict[str, Any] = json.loads(json.dumps(asdict(self)))  # tuples as JSON has them

@@ -62,14 +62,12 @@ _CALIDA = replace(
     _entropy_recipe(1.0),
     name="calida",
     summary="an averaged teacher labels what augmented views must agree with; all classes in use, a little entropy",
-    # A step costs and teaches the same on any data: of a large set, a round takes a part.
+    # A step costs and teaches the same on any data: of a large set, an epoch or a round takes a part.
     pretrain_epochs=40,
+    longest_epoch=60,
     passes=2,
-    longest_round=60,
+    longest_round=300,
     affine=1.0,
-    contrast=1.0,
-    polarity=0.5,
-    fades_grey=False,
     noise=0.3,
     pretrain_learning_rate=2e-3,
     pretrain_final_rate=0.03,
@@ -78,6 +76,7 @@ _CALIDA = replace(
     consistency=1.0,
     diversity=1.0,
     teacher_memory=1.0,
+    teacher_steps=60.0,
     share_doubt=1.0,
 )
 _SOURCE = Recipe("source", "point network trained on source only")

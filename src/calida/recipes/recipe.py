@@ -33,27 +33,28 @@ class Recipe:
     batch_size: int = 100
     optimizer: Literal["adam", "sgd"] = "adam"  # sgd has Nesterov's momentum, 0.9
     weight_decay: float = 5e-4
-    longest_round: int | None = None  # in batches, however many samples there are
     # Strengths of random changes of training samples: images above, feature vectors below.
     affine: float = 0.0
     contrast: float = 0.0
     polarity: float = 0.0
     erasing: float = 0.0
-    fades_grey: bool = True  # whether contrast and polarity change images of one channel too
     noise: float = 0.0
     dropping: float = 0.0
     # Pre-training on source.
     pretrain_epochs: int = 30
+    longest_epoch: int | None = None  # in batches, however many samples there are
     pretrain_learning_rate: float = 1e-3
     pretrain_final_rate: float = 1.0  # share of that rate left at the end
     # Adaptation.
     rounds: int = 0
     passes: int = 2
+    longest_round: int | None = None  # in batches, however many passes that would be
     learning_rate: float = 1e-3
     final_rate: float = 0.03  # share of the learning rate left in the last round, so that runs settle
     schedule: Literal["alternate", "joint"] = "alternate"
     source_portion: Ramp = Ramp(1.0)
     teacher_memory: float = 0.0  # rounds that an averaged network looks back, which labels and predicts; 0 has none
+    teacher_steps: float = math.inf  # but at most so many steps, however long a round is
     # Target classes count as equally frequent as far as this many times the expected error allows; inf: always.
     share_doubt: float = math.inf
     statistics: Literal["both", "target"] = "both"  # the domains whose batches BatchNorm predicts with
@@ -113,16 +114,16 @@ class Recipe:
 
     def check(self) -> None:
         """Refuse values that no run could use."""
-        if self.longest_round is not None and self.longest_round < 1:
-            raise InputError(f"longest_round must be at least 1, not {self.longest_round}")
         for key, least in {
             "num_samples": 1,
             "batch_size": 2,
             "pretrain_epochs": 1,
             "rounds": 0,
             "passes": 1,
+            "longest_epoch": 1,
+            "longest_round": 1,
         }.items():
-            if getattr(self, key) < least:
+            if getattr(self, key) is not None and getattr(self, key) < least:
                 raise InputError(f"{key} must be at least {least}, not {getattr(self, key)}")
         for key in (
             "learning_rate",
@@ -162,6 +163,8 @@ class Recipe:
                 raise InputError(f"{key} must be a number from 0 up, not {getattr(self, key)}")
         if not self.share_doubt >= 0:
             raise InputError(f"share_doubt must be a number from 0 up, or inf, not {self.share_doubt}")
+        if not self.teacher_steps > 0:
+            raise InputError(f"teacher_steps must be a positive number, or inf, not {self.teacher_steps}")
         if not 0 < self.gvr_share <= 1:
             raise InputError(f"gvr_share is a share of steps, more than 0 and at most 1, not {self.gvr_share}")
         for key in (

@@ -33,7 +33,7 @@ PRETRAINING = (
     "batch_size",
     "optimizer",
     "weight_decay",
-    "longest_round",
+    "longest_epoch",
     *VIEW_SETTINGS,
     "pretrain_epochs",
     "pretrain_learning_rate",

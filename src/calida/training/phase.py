@@ -113,6 +113,7 @@ class Phase:
     source_portion: Ramp = field(default=Ramp(1.0))
     augmentation: Augmentation = UNCHANGED
     teacher_memory: float = 0.0  # rounds an averaged network looks back, which labels and predicts; 0 has none
+    teacher_steps: float = math.inf  # but at most so many steps
     share_doubt: float = math.inf  # see `Recipe`; inf takes the target's classes for equally frequent
     statistics: tuple[Domain, ...] = ("source", "target")  # whose batches BatchNorm's averages are taken from
 

@@ -214,7 +214,8 @@ class _Round:
     def _steps(self, plans: Sequence[StepPlan], optimizer: torch.optim.Optimizer) -> Iterator[Step]:
         """The round's steps, each with the learning rate of its moment."""
         augmentation, teacher = self.phase.augmentation, self.teacher
-        decay = math.exp(-1 / (self.phase.teacher_memory * len(plans))) if teacher is not None else 0.0
+        memory = min(self.phase.teacher_memory * len(plans), self.phase.teacher_steps)  # in steps
+        decay = 0.0 if teacher is None else math.exp(-1 / memory)
         steps = build_steps(plans, self.model, self.run.domains, self.lesson, augmentation, teacher)
         for index, step in enumerate(steps):
             rate = self.phase.rate((self.number + index / len(plans)) / self.phase.rounds)
