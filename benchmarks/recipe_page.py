@@ -84,21 +84,21 @@ class _Tables:
         return _table(header, rows, 2)
 
     def field(self) -> str:
-        """Ours, the paper's and skada's, accuracy and one-thread minutes by task."""
+        """Ours, the paper's and skada's: accuracy, ECE and one-thread minutes by task."""
         rows = []
         for title, variant in {"**calida**": CALIDA, **FIELD}.items():
             cells = []
             for task in DIGITS:
                 mine = self._runs(task, variant)
-                cells.append(_cell(_percent(mine, label_free), _minutes(self._starts(task, variant), mine)))
+                cells.append(_cell(_percent(mine, label_free), _ece(mine), _minutes(self._starts(task, variant), mine)))
             rows.append([title, *cells])
         for method in dict.fromkeys(one["method"] for one in self.skada):
             cells = []
             for task in DIGITS:
-                mine = [one for one in self.skada if (one["task"], one["method"]) == (task, method)]
-                shown = Spread.of([one["accuracy"] for one in mine]).percent() if mine else _NOTHING
-                minutes = f"{fmean(one['seconds'] for one in mine) / 60:.1f}" if mine else _NOTHING
-                cells.append(_cell(shown, minutes))
+                theirs = [one for one in self.skada if (one["task"], one["method"]) == (task, method)]
+                accuracy, ece = (_spread([one[name] for one in theirs]) for name in ("accuracy", "ece"))
+                minutes = f"{fmean(one['seconds'] for one in theirs) / 60:.1f}" if theirs else _NOTHING
+                cells.append(_cell(accuracy, ece, minutes))
             rows.append([f"skada {method}", *cells])
         return _table(["", *(task.title for task in DIGITS.values())], rows, 1)
 
@@ -132,12 +132,12 @@ def _verdict(task: Task, starts: Sequence[RunRecord], runs: Sequence[RunRecord])
 
 
 def _percent(runs: Sequence[RunRecord], choose: Callable[[RunRecord], Score]) -> str:
-    return Spread.of([choose(one).accuracy for one in runs]).percent() if runs else _NOTHING
+    return _spread([choose(one).accuracy for one in runs])
 
 
 def _ece(runs: Sequence[RunRecord], raw: bool = False) -> str:
     which = "oracle_uncalibrated" if raw else "oracle"
-    return Spread.of([one["returned"][which]["ece"] for one in runs]).percent() if runs else _NOTHING
+    return _spread([one["returned"][which]["ece"] for one in runs])
 
 
 def _estimate(runs: Sequence[RunRecord]) -> str:
@@ -157,5 +157,9 @@ def _minutes(starts: Sequence[RunRecord], runs: Sequence[RunRecord]) -> str:
     return f"{(fmean(one['seconds'] for one in runs) + fmean([one['seconds'] for one in starts] or [0])) / 60:.1f}"
 
 
-def _cell(shown: str, minutes: str) -> str:
-    return _NOTHING if shown == _NOTHING else f"{shown} ({minutes} min)"
+def _spread(values: Sequence[float]) -> str:
+    return Spread.of(values).percent() if values else _NOTHING
+
+
+def _cell(accuracy: str, ece: str, minutes: str) -> str:
+    return _NOTHING if accuracy == _NOTHING else f"{accuracy}, ECE {ece} ({minutes} min)"
