@@ -79,12 +79,13 @@ PARTS: dict[str, dict[str, list[Variant]]] = {
     "aims": {task: [CALIDA] for task in TASKS},
     "parts": {task: [CALIDA, *REMOVED.values(), *ADDED.values()] for task in TUNED_ON},
     "special": {task: [CALIDA, *variants.values()] for task, variants in SPECIAL.items()},
-    "field": {task: list(FIELD.values()) for task in DIGITS},
+    "field": {task: [CALIDA, *FIELD.values()] for task in DIGITS},
 }
+OWN_SIZE = ("aims",)  # the others compare many runs, with small images
 
 
-def make_job(task: str, variant: Variant, seed: int, work: Path) -> Job:
-    config = TASKS[task].config(seed, work / "made")
+def make_job(task: str, variant: Variant, seed: int, work: Path, small: bool) -> Job:
+    config = TASKS[task].config(seed, work / "made", small)
     own = {} if variant.recipe == CALIDA.recipe else TASKS[task].paper
     adapts = get_recipe(variant.recipe).rounds > 0
     own = {name: value for name, value in own.items() if adapts or name in PRETRAINING}
@@ -94,7 +95,8 @@ def make_job(task: str, variant: Variant, seed: int, work: Path) -> Job:
 def jobs_of(part: str, tasks: Iterable[str], seeds: Iterable[int], work: Path) -> Iterator[Job]:
     for task, variants in PARTS[part].items():
         if task in tasks:
-            yield from (make_job(task, variant, seed, work) for variant in variants for seed in seeds)
+            small = part not in OWN_SIZE
+            yield from (make_job(task, variant, seed, work, small) for variant in variants for seed in seeds)
 
 
 def run(jobs: list[Job], work: Path, store: Results, processes: int) -> None:
@@ -130,7 +132,7 @@ def run_skada(tasks: Iterable[str], seeds: Iterable[int], work: Path, path: Path
     print(f"{len(left)} runs of skada's methods to make", flush=True)
 
     def one(task: str, method: str, seed: int) -> dict[str, Any]:
-        config = TASKS[task].config(seed, work / "made")
+        config = TASKS[task].config(seed, work / "made", small=True)
         return {"task": task, "method": method, "seed": seed, **train(method, config)}
 
     calls = (joblib.delayed(one)(*which) for which in left)

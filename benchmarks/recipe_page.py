@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean
 from typing import Any
@@ -13,7 +14,7 @@ from recipe import ADDED, CALIDA, FIELD, REMOVED, SPECIAL, TUNED_ON, Variant, ma
 from recipe_tasks import DIGITS, TASKS, Task
 
 from calida.files import write_atomically
-from calida.studies import Results, RunRecord
+from calida.studies import Job, Results, RunRecord
 from calida.studies.cells import Score, Spread, label_free, last_round, oracle_round
 from calida.studies.wording import grid, made_with
 
@@ -22,7 +23,8 @@ _NOTHING = "-"
 
 def render(page: Path, store: Results, skada: Path, seeds: Sequence[int], work: Path) -> None:
     """Write every table anew where the page has its comments."""
-    tables = _Tables(store.records, _skada(skada), seeds, work)
+    own, small = (_Study(store.records, seeds, work, small) for small in (False, True))
+    tables = _Tables(own, small, _skada(skada))
     text = page.read_text(encoding="utf-8")
     for name, made in tables.all().items():
         place = re.search(rf"(?<=<!-- {name} -->\n).*?(?=\n<!-- end -->)", text, re.S)
@@ -36,11 +38,37 @@ def _skada(path: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
 
 
+@dataclass(frozen=True)
+class _Study:
+    """Finds the records of runs, with images of their own size or small ones."""
+
+    records: Mapping[str, RunRecord]
+    seeds: Sequence[int]
+    work: Path
+    small: bool
+
+    def runs(self, task: str, variant: Variant) -> list[RunRecord]:
+        return self._known(job.key for job in self._jobs(task, variant))
+
+    def starts(self, task: str, variant: Variant) -> list[RunRecord]:
+        return self._known(job.start.key for job in self._jobs(task, variant) if job.start is not None)
+
+    def made(self, tasks: Iterable[str], variants: Iterable[Variant]) -> str:
+        """How the runs of a table were made, those that they start from included."""
+        chosen = [(task, variant) for variant in variants for task in tasks]
+        mine = [one for pair in chosen for one in (*self.starts(*pair), *self.runs(*pair))]
+        return f"\n\n{made_with(list({one['key']: one for one in mine}.values()))}"
+
+    def _jobs(self, task: str, variant: Variant) -> list[Job]:
+        return [make_job(task, variant, seed, self.work, self.small) for seed in self.seeds]
+
+    def _known(self, keys: Iterable[str]) -> list[RunRecord]:
+        return [self.records[key] for key in keys if key in self.records]
+
+
 class _Tables:
-    def __init__(
-        self, records: dict[str, RunRecord], skada: list[dict[str, Any]], seeds: Sequence[int], work: Path
-    ) -> None:
-        self.records, self.skada, self.seeds, self.work = records, skada, seeds, work
+    def __init__(self, own: _Study, small: _Study, skada: list[dict[str, Any]]) -> None:
+        self.own, self.small, self.skada = own, small, skada
 
     def all(self) -> dict[str, Callable[[], str]]:
         return {"aims": self.aims, "parts": self.parts, "special": self.special, "field": self.field}
@@ -50,11 +78,11 @@ class _Tables:
         header = ["task", "source only", "**label-free**", "aim", "", "last round", "oracle best", "ECE", "ECE, raw"]
         rows = []
         for name, task in TASKS.items():
-            mine, starts = self._runs(name, CALIDA), self._starts(name, CALIDA)
+            mine, starts = self.own.runs(name, CALIDA), self.own.starts(name, CALIDA)
             cells = [_percent(starts, label_free), f"**{_percent(mine, label_free)}**", *_verdict(task, starts, mine)]
             cells += [_percent(mine, last_round), _percent(mine, oracle_round), _ece(mine), _ece(mine, True)]
             rows.append([task.title, *cells, _estimate(mine), _minutes(starts, mine)])
-        return _table([*header, "estimate off by", "minutes"], rows, 1) + self._made(TASKS, [CALIDA])
+        return _table([*header, "estimate off by", "minutes"], rows, 1) + self.own.made(TASKS, [CALIDA])
 
     def parts(self) -> str:
         """The recipe with each part removed, then with each of those that were tried added."""
@@ -66,10 +94,10 @@ class _Tables:
         for title, variant in lines.items():
             cells = []
             for task in TUNED_ON:
-                mine = self._runs(task, variant)
+                mine = self.small.runs(task, variant)
                 cells += [_percent(mine, label_free), _percent(mine, oracle_round), _ece(mine)]
             rows.append([title, *cells])
-        return _table(header, rows, 1) + self._made(TUNED_ON, lines.values())
+        return _table(header, rows, 1) + self.small.made(TUNED_ON, lines.values())
 
     def special(self) -> str:
         """What only some tasks can show."""
@@ -77,8 +105,8 @@ class _Tables:
         rows = []
         for task, variants in SPECIAL.items():
             for title, variant in variants.items():
-                runs = self._runs(task, CALIDA), self._runs(task, variant)
-                accuracies = [_percent(mine, label_free) for mine in (self._starts(task, variant), *runs)]
+                runs = self.small.runs(task, CALIDA), self.small.runs(task, variant)
+                accuracies = [_percent(mine, label_free) for mine in (self.small.starts(task, variant), *runs)]
                 eces = [_ece(mine) if runs[1] else _NOTHING for mine in runs]
                 rows.append([TASKS[task].title, title, *(accuracies if runs[1] else [_NOTHING] * 3), *eces])
         return _table(header, rows, 2)
@@ -89,8 +117,10 @@ class _Tables:
         for title, variant in {"**calida**": CALIDA, **FIELD}.items():
             cells = []
             for task in DIGITS:
-                mine = self._runs(task, variant)
-                cells.append(_cell(_percent(mine, label_free), _ece(mine), _minutes(self._starts(task, variant), mine)))
+                mine = self.small.runs(task, variant)
+                cells.append(
+                    _cell(_percent(mine, label_free), _ece(mine), _minutes(self.small.starts(task, variant), mine))
+                )
             rows.append([title, *cells])
         for method in dict.fromkeys(one["method"] for one in self.skada):
             cells = []
@@ -102,20 +132,6 @@ class _Tables:
             rows.append([f"skada {method}", *cells])
         return _table(["", *(task.title for task in DIGITS.values())], rows, 1)
 
-    def _runs(self, task: str, variant: Variant) -> list[RunRecord]:
-        keys = [make_job(task, variant, seed, self.work).key for seed in self.seeds]
-        return [self.records[key] for key in keys if key in self.records]
-
-    def _starts(self, task: str, variant: Variant) -> list[RunRecord]:
-        starts = [make_job(task, variant, seed, self.work).start for seed in self.seeds]
-        return [self.records[start.key] for start in starts if start is not None and start.key in self.records]
-
-    def _made(self, tasks: Iterable[str], variants: Iterable[Variant]) -> str:
-        """How the runs of a table were made, those that they start from included."""
-        chosen = [(task, variant) for variant in variants for task in tasks]
-        mine = [one for pair in chosen for one in (*self._starts(*pair), *self._runs(*pair))]
-        return f"\n\n{made_with(list({one['key']: one for one in mine}.values()))}"
-
 
 def _table(header: list[str], rows: list[list[str]], names: int) -> str:
     """The rows that have a figure, and by the cells that name them, those that have none."""
@@ -125,7 +141,7 @@ def _table(header: list[str], rows: list[list[str]], names: int) -> str:
 
 
 def _verdict(task: Task, starts: Sequence[RunRecord], runs: Sequence[RunRecord]) -> list[str]:
-    if task.aim is None or not (starts and runs):
+    if not (starts and runs):
         return [_NOTHING, _NOTHING]
     source, reached = (100 * fmean(label_free(one).accuracy for one in some) for some in (starts, runs))
     return [str(task.aim), task.aim.verdict(reached, source)]

@@ -37,19 +37,19 @@ class Aim(NamedTuple):
 
 @dataclass(frozen=True)
 class Task:
-    """Two domains and a network; `made` tasks are files that a seed decides."""
+    """Two domains; `made` tasks are files that a seed decides."""
 
     title: str
     source: str
     target: str
+    aim: Aim
     backbone: str = "auto"
-    size: int | None = None
-    aim: Aim | None = None
+    small: int | None = None  # pixels at which many runs are compared, instead of the images' own
     made: Callable[[int], dict[str, tuple[Tensor, Tensor]]] | None = None
     paper: Mapping[str, Any] = field(default_factory=dict)  # what the paper's recipes take from its reproduction
 
-    def config(self, seed: int, folder: Path) -> RunConfig:
-        """What a user would write; made files are put into the folder first."""
+    def config(self, seed: int, folder: Path, small: bool = False) -> RunConfig:
+        """What a user would write, or the same with small images; made files are put into the folder first."""
         source, target = self.source, self.target
         if self.made is not None:
             for name, (x, y) in self.made(seed).items():
@@ -60,7 +60,13 @@ class Task:
         elif not source.partition(":")[0].replace("-", "").isalnum():  # a folder among the data
             source, target = (str(Path(os.environ["CALIDA_DATA"]) / text) for text in (source, target))
         return RunConfig(
-            source, target, target_labels=INSIDE, seed=seed, backbone=self.backbone, size=self.size, on_mismatch="match"
+            source,
+            target,
+            target_labels=INSIDE,
+            seed=seed,
+            backbone=self.backbone,
+            size=self.small if small else None,
+            on_mismatch="match",
         )
 
 
@@ -130,48 +136,35 @@ def _save(path: Path, x: Tensor, y: Tensor) -> None:
     write_atomically(path, content.getvalue())
 
 
-_SMALL = 20  # pixels: more than UCI's 8 and USPS's 16, and MNIST's digits fill 20; trains twice as fast as 28
-_SVHN = dict(PROTOCOLS["paper"][SVHN_MNIST].settings)
+_IMAGES: dict[str, Any] = {"backbone": "compact", "small": 20}  # pixels: more than UCI's 8 and USPS's 16
 DIGITS = {
-    "mnist-usps": Task(
-        "MNIST → USPS, 2,000 / 1,800", "mnist:train:2000", "usps:train:1800", "compact", _SMALL, Aim(98.5)
-    ),
-    "mnist5k-uci": Task("MNIST-5k → UCI digits", "mnist-5k", "uci-digits", "compact", _SMALL, Aim(97)),
-    "usps-mnist": Task(
-        "USPS → MNIST, 1,800 / 2,000", "usps:train:1800", "mnist:train:2000", "compact", _SMALL, Aim(98)
-    ),
-    "uci-mnist5k": Task("UCI digits → MNIST-5k", "uci-digits", "mnist-5k", "compact", _SMALL, Aim(93)),
+    "mnist-usps": Task("MNIST → USPS, 2,000 / 1,800", "mnist:train:2000", "usps:train:1800", Aim(98.5), **_IMAGES),
+    "mnist5k-uci": Task("MNIST-5k → UCI digits", "mnist-5k", "uci-digits", Aim(97), **_IMAGES),
+    "usps-mnist": Task("USPS → MNIST, 1,800 / 2,000", "usps:train:1800", "mnist:train:2000", Aim(98), **_IMAGES),
+    "uci-mnist5k": Task("UCI digits → MNIST-5k", "uci-digits", "mnist-5k", Aim(93), **_IMAGES),
     "svhn-mnist": Task(
         "SVHN → MNIST, 20,000 / 10,000",
         "svhn:train:20000",
         "mnist:train:10000",
-        "compact",
-        28,  # no plain background to frame SVHN's digits by: at 20 pixels MNIST's would shrink to 14
         Aim(98),
-        paper=_SVHN,
+        paper=PROTOCOLS["paper"][SVHN_MNIST].settings,
+        **_IMAGES,
     ),
 }
+_NO_LOSS = Aim(0, over_source=True)
+_GAIN = Aim(5, over_source=True)
 TASKS = {
     **DIGITS,
-    "photo-art": Task(
-        "PACS photo → art painting", "pacs/photo", "pacs/art_painting", "compact", 32, Aim(5, over_source=True)
-    ),
-    "arms-moved": Task(
-        "feature vectors, covariate shift", "made-inner", "made-outer", made=moved_arms, aim=Aim(5, over_source=True)
-    ),
-    "arms-same": Task(
-        "feature vectors, no shift", "made-source", "made-target", made=same_arms, aim=Aim(0, over_source=True)
-    ),
+    "photo-art": Task("PACS photo → art painting", "pacs/photo", "pacs/art_painting", _GAIN, "compact", 32),
+    "arms-moved": Task("feature vectors, covariate shift", "made-inner", "made-outer", _GAIN, made=moved_arms),
+    "arms-same": Task("feature vectors, no shift", "made-source", "made-target", _NO_LOSS, made=same_arms),
     "usps-skewed": Task(
         "MNIST → USPS, classes 10 : 1",
         "mnist:train:2000",
         "made-usps",
-        "compact",
-        _SMALL,
-        Aim(0, over_source=True),
+        _NO_LOSS,
         made=unbalanced("usps:train:1800"),
+        **_IMAGES,
     ),
-    "arms-skewed": Task(
-        "feature vectors, classes 10 : 1", "made-source", "made-skewed", made=skewed_arms, aim=Aim(0, over_source=True)
-    ),
+    "arms-skewed": Task("feature vectors, classes 10 : 1", "made-source", "made-skewed", _NO_LOSS, made=skewed_arms),
 }
