@@ -40,6 +40,21 @@ def test_image_backbones_take_any_size(name, shape):
     assert (logits.std > 0).all()
 
 
+@pytest.mark.parametrize("channels", [1, 3])
+@pytest.mark.parametrize("layout", [torch.channels_last, torch.contiguous_format])
+def test_a_layout_reaches_every_layer_and_changes_no_value(channels, layout):
+    model, images = classifier((channels, 12, 12), backbone="compact").eval(), torch.rand(4, channels, 12, 12)
+    model.lay_out(torch.contiguous_format)
+    expected = model(images).logits.mean
+    laid_out = []
+    for part in model.modules():
+        if isinstance(part, nn.Conv2d):
+            part.register_forward_hook(lambda _, __, out: laid_out.append(out.is_contiguous(memory_format=layout)))
+    model.lay_out(layout)
+    torch.testing.assert_close(model(images).logits.mean, expected)
+    assert laid_out == [True] * 3
+
+
 def test_dtn_has_the_papers_layers():
     model = classifier((3, 32, 32), gaussian=True, backbone="dtn")
     shapes = {tuple(p.shape) for p in model.backbone.parameters() if p.ndim > 1}

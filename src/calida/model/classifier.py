@@ -62,7 +62,7 @@ def _laid_out(images: Tensor, memory_format: torch.memory_format) -> Tensor:
     """
     images = images.contiguous(memory_format=memory_format)
     if memory_format == torch.channels_last and images.shape[1] == 1:
-        batch, _, height, width = images.shape
+        height, width = images.shape[2:]
         return images.as_strided(images.shape, (height * width, 1, width, 1))
     return images
 
