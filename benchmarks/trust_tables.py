@@ -22,7 +22,14 @@ from scipy.stats import spearmanr
 from trust import SETTINGS, TASKS, TUNED_ON
 
 from calida.adaptation import AUTO_RECIPES
-from calida.calibration import CALIBRATIONS, DEFAULT_CALIBRATION, DEFAULT_ESTIMATE, ESTIMATES, with_interval
+from calida.calibration import (
+    CALIBRATIONS,
+    DEFAULT_CALIBRATION,
+    DEFAULT_ESTIMATE,
+    ESTIMATES,
+    name_calibration,
+    with_interval,
+)
 from calida.validation import (
     DECIDING,
     DEFAULT_RULE,
@@ -155,7 +162,8 @@ def calibration_table(runs: list[Run]) -> str:
         mine = [returned(run)["oracle_ece"] for run in runs if task in (run["task"], "all")]
         if mine:
             rows.append([_task(task), *(f"{100 * np.mean([ece[name] for ece in mine]):.1f}" for name in names)])
-    header = [f"**{name}** (default)" if name == DEFAULT_CALIBRATION else name for name in names]
+    default = name_calibration(DEFAULT_CALIBRATION, images=True)
+    header = [f"**{name}** (default)" if name == default else name for name in names]
     return table(["task", *header[:-1], "oracle temperature"], rows)
 
 

@@ -49,6 +49,25 @@ def test_the_named_recipes_are_there():
     assert all(recipe.name == name and recipe.summary for name, recipe in RECIPES.items())
 
 
+def test_classes_out_of_balance_in_both_domains_do_not_pass_for_a_shift():
+    """One class is rare in source and the other in target, with no other difference between the two."""
+
+    def blobs(share, seed):
+        generator = torch.Generator().manual_seed(seed)
+        y = (torch.rand(600, generator=generator) < share).long()
+        x = torch.randn(600, 8, generator=generator)
+        return x + 2.1 * (2 * y - 1)[:, None] * torch.eye(8)[0], y
+
+    source, (target, truth) = blobs(0.2, seed=0), blobs(0.8, seed=50)
+    settings = {"pretrain_epochs": 10, "rounds": 5, "oracle_labels": truth, **LAST}
+    found, lost = (
+        calida.adapt(source, target, "calida", share_doubt=doubt, **settings).history[-1]["oracle"]["accuracy"]
+        for doubt in (1.0, math.inf)
+    )
+    assert found > 0.85
+    assert lost < 0.7
+
+
 @pytest.mark.parametrize(
     "name", [name for name in NAMES if "source" not in name] + ["rer-2", "rer-0.5", "brer-0.5-gvr"]
 )

@@ -14,6 +14,7 @@ from calida.calibration import (
     fit_temperature,
     matched_temperature,
     mean_confidence,
+    name_calibration,
     pseudocal_temperature,
     source_temperature,
     temper,
@@ -163,6 +164,11 @@ def test_an_unknown_calibration_gets_the_nearest_names(name, near):
 def test_a_name_like_no_other_gets_them_all():
     with pytest.raises(InputError, match=", ".join(CALIBRATIONS)):
         check_calibration("zzz")
-    for name in CALIBRATIONS:
+    for name in (*CALIBRATIONS, DEFAULT_CALIBRATION):
         check_calibration(name)
-    assert DEFAULT_CALIBRATION in CALIBRATIONS
+
+
+def test_what_is_left_out_goes_by_the_kind_of_data():
+    assert [name_calibration(DEFAULT_CALIBRATION, images) for images in (True, False)] == ["pseudocal", "transcal"]
+    for name in CALIBRATIONS:
+        assert name_calibration(name, images=False) == name

@@ -130,6 +130,13 @@ def test_the_estimate_is_the_default_one_and_its_interval_holds_all(grounds):
         assert all(0 <= found.low <= value <= found.high <= 1 for value in [*values, found.value])
 
 
+def test_another_calibration_moves_the_estimate(grounds):
+    known = grounds()
+    found = estimate_accuracy(known, lambda _: 3.0)
+    assert found.value == pytest.approx(mean_confidence(temper(known.target, 3.0)), abs=1e-12)
+    assert found.low <= found.value <= found.high
+
+
 def test_the_interval_shrinks_with_samples_to_what_the_estimates_differ_by(grounds):
     """The same target again and again: estimates stay, chance goes."""
     known = grounds(validation=60, target=40)

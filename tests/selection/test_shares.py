@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from calida.selection import expected_shares, resample
+from calida.selection import chance_distance, equalising_weights, expected_shares, resample
 
 SKEWED = torch.tensor([0.7, 0.1, 0.1, 0.1])  # 0.45 from equal shares
 
@@ -37,3 +37,32 @@ def test_each_index_is_drawn_in_proportion_to_its_weight():
 def test_equal_weights_give_everyone_once():
     drawn = resample(torch.full((333,), 0.1), torch.Generator().manual_seed(0))
     torch.testing.assert_close(drawn, torch.arange(333))
+
+
+@pytest.mark.parametrize(("classes", "batch"), [(2, 100), (10, 100), (7, 32)])
+def test_the_distance_by_chance_is_that_of_random_batches(classes, batch):
+    drawn = torch.randint(classes, (4000, batch), generator=torch.Generator().manual_seed(0))
+    shares = torch.nn.functional.one_hot(drawn, classes).double().mean(1)  # [4000, K]
+    assert chance_distance(classes, batch) == pytest.approx(
+        float((shares - 1 / classes).abs().sum(1).mean()) / 2, rel=0.03
+    )
+
+
+def test_weights_make_classes_equally_frequent():
+    labels = torch.arange(1000) % 10 // 7  # 700 of class 0, 300 of class 1
+    shares = torch.tensor([0.7, 0.3])
+    drawn = resample(equalising_weights(labels, shares), torch.Generator().manual_seed(0))
+    counts = torch.bincount(labels[drawn])
+    assert (counts - 500).abs().max() <= 20
+
+
+def test_shares_that_are_equal_enough_are_left_alone():
+    shares = torch.tensor([0.6, 0.4])
+    assert equalising_weights(torch.zeros(9, dtype=torch.long), shares, tolerance=0.11) is None
+    assert equalising_weights(torch.zeros(9, dtype=torch.long), shares, tolerance=0.09) is not None
+    assert equalising_weights(torch.zeros(9, dtype=torch.long), torch.full((7,), 1 / 7)) is None
+
+
+def test_a_class_that_nobody_has_gets_no_infinite_weight():
+    weights = equalising_weights(torch.tensor([0, 0, 1, 2]), torch.tensor([1.0, 0.0, 0.0]))
+    torch.testing.assert_close(weights, torch.tensor([1.0, 1.0, 4.0, 4.0]))

@@ -1,13 +1,14 @@
-"""How long a round is."""
+"""What a round draws on, and how long it is."""
 
 import pytest
 import torch
 
+from calida.data import Labelled
 from calida.errors import InputError
 from calida.objective import Diversity, Objective, PredictiveLikelihood, Weighted
 from calida.recipes import get_recipe, phases
 from calida.seeds import Seeds
-from calida.training import Phase
+from calida.training import Domains, Lesson, Phase
 
 BOTH = Objective({"likelihood": Weighted(PredictiveLikelihood()), "diversity": Weighted(Diversity())})
 
@@ -30,3 +31,14 @@ def test_a_round_without_a_batch_is_refused(name):
 def test_epochs_and_rounds_have_lengths_of_their_own():
     pretraining, adaptation = phases(get_recipe("calida").with_settings(longest_epoch=3, longest_round=5))
     assert [phase.estimate_samples(10_000, 10_000) for phase in (pretraining, adaptation)] == [300, 1000]
+
+
+@pytest.mark.parametrize("weighted", [(), ("source",), ("target",), ("source", "target")])
+def test_rows_are_drawn_by_weight_in_the_domains_that_have_weights(weighted):
+    x, y = torch.randn(40, 2), torch.arange(40) % 2
+    weights = {domain: torch.where(y == 0, 0.0, 1.0) for domain in weighted}
+    phase = Phase("adapt", BOTH, rounds=1)
+    pools = phase.pools(Domains(Labelled(x, y), Labelled(x, y), x, 2), Lesson.nothing(40, 2), 0, Seeds(0), weights)
+    for domain, rows in pools.items():
+        expected = torch.arange(40)[y == 1].repeat_interleave(2) if domain in weighted else torch.arange(40)
+        torch.testing.assert_close(rows, expected)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from calida.adaptation.adapted import Trust
-from calida.calibration import CALIBRATIONS, Grounds, estimate_accuracy
+from calida.calibration import CALIBRATIONS, DEFAULT_CALIBRATION, Grounds, estimate_accuracy, name_calibration
 from calida.model import Classifier
 from calida.training import Record
 from calida.validation import PSEUDOCAL_SHARE, Viewpoint, explain_choice, warnings_of
@@ -23,11 +23,12 @@ def settle(
     """All that is said of the returned classifier; `warnings` are the guard's on the data, None if it was off."""
     outlook = viewpoint.look(model)
     grounds = Grounds(outlook, viewpoint.mix(model, outlook.target.labels, PSEUDOCAL_SHARE))
+    default, named = (name_calibration(name, viewpoint.target.ndim == 4) for name in (DEFAULT_CALIBRATION, calibration))
     returned, reason = explain_choice(history, choice, warnings is not None)
     return Trust(
-        CALIBRATIONS[calibration].temperature(grounds),
-        calibration,
-        estimate_accuracy(grounds),
+        CALIBRATIONS[named].temperature(grounds),
+        named,
+        estimate_accuracy(grounds, CALIBRATIONS[default].temperature),
         returned,
         reason,
         () if warnings is None else (*warnings, *warnings_of(history, class_names)),

@@ -18,6 +18,7 @@ from calida.calibration.methods import (
     Calibration,
     check_calibration,
     matched_temperature,
+    name_calibration,
 )
 from calida.calibration.temperature import fit_temperature, match_confidence, temper
 
@@ -37,6 +38,7 @@ __all__ = [
     "matched_temperature",
     "mean_confidence",
     "mixed_confidence",
+    "name_calibration",
     "pseudocal_temperature",
     "source_temperature",
     "temper",

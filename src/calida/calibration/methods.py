@@ -33,11 +33,22 @@ CALIBRATIONS: dict[str, Calibration] = {
     "pseudocal": Calibration("mixed pairs of target samples", pseudocal_temperature),
     "matched": Calibration("mean confidence equal to estimated accuracy", matched_temperature),
 }
-DEFAULT_CALIBRATION = "pseudocal"
+DEFAULT_CALIBRATION = "auto"
 
 
 def check_calibration(name: str) -> None:
     """Refuse the name of no calibration."""
-    if name not in CALIBRATIONS:
-        near = difflib.get_close_matches(str(name), CALIBRATIONS, n=3) or list(CALIBRATIONS)
+    if name not in (known := [DEFAULT_CALIBRATION, *CALIBRATIONS]):
+        near = difflib.get_close_matches(str(name), known, n=3) or known
         raise InputError(f"unknown calibration {name!r}; did you mean {', '.join(near)}")
+
+
+def name_calibration(name: str, images: bool) -> str:
+    """The name as it is; for `auto`, pseudocal for images and transcal for feature vectors.
+
+    Two images laid over each other are a poor image. Half-way between two feature vectors there may be no sample at
+    all, and a classifier that doubts what lies there says nothing of what it knows.
+    """
+    if name != DEFAULT_CALIBRATION:
+        return name
+    return "pseudocal" if images else "transcal"

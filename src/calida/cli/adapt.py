@@ -11,7 +11,7 @@ from typing import Annotated, Any
 
 import typer
 
-from calida.calibration import CALIBRATIONS, DEFAULT_CALIBRATION
+from calida.calibration import CALIBRATIONS
 from calida.cli.options import AsJson, Device, Label, Quiet, SkipUnreadable, TargetLabels, Workers, parse_settings
 from calida.cli.screen import Screen
 from calida.cli.stopping import terminable
@@ -107,7 +107,7 @@ def adapt(
         str | None,
         typer.Option(
             metavar="METHOD",
-            help=f"How probabilities are calibrated: {', '.join(CALIBRATIONS)}; {DEFAULT_CALIBRATION} by default.",
+            help=f"How probabilities are calibrated: {', '.join(CALIBRATIONS)}; by the kind of data if left out.",
             rich_help_panel="Trust",
         ),
     ] = None,

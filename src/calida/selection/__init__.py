@@ -10,12 +10,14 @@ from calida.selection.pseudo_labels import (
     tempered_labels,
 )
 from calida.selection.schedule import Ramp
-from calida.selection.shares import expected_shares, resample
+from calida.selection.shares import chance_distance, equalising_weights, expected_shares, resample
 
 __all__ = [
     "SELECTORS",
     "Ramp",
     "Selection",
+    "chance_distance",
+    "equalising_weights",
     "expected_shares",
     "resample",
     "select_class_balanced",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import torch
 from torch import Tensor
 
@@ -15,6 +17,22 @@ def expected_shares(predicted: Tensor, error: float) -> Tensor:
     equal = torch.full_like(predicted, 1 / len(predicted))
     distance = float((predicted - equal).abs().sum()) / 2
     return equal if distance <= error else torch.lerp(predicted, equal, error / distance)
+
+
+def chance_distance(num_classes: int, batch_size: int) -> float:
+    """How far from equal the shares of equally frequent classes are in one batch, by chance, in total variation.
+
+    The mean of half the sum of |n_k / n - 1 / K|, each n_k binomial and taken for normal: sqrt((K - 1) / (2 pi n)).
+    """
+    return math.sqrt((num_classes - 1) / (2 * math.pi * batch_size))
+
+
+def equalising_weights(labels: Tensor, shares: Tensor, tolerance: float = 1e-6) -> Tensor | None:
+    """Weights by which every class is drawn equally often, [N] and [K] -> [N]; None where shares are equal enough."""
+    distance = float((shares - 1 / len(shares)).abs().sum()) / 2
+    if distance <= tolerance:
+        return None
+    return 1 / shares.clamp(min=1 / len(labels))[labels]
 
 
 def resample(weights: Tensor, generator: torch.Generator) -> Tensor:

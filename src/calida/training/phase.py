@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Literal, NamedTuple
 
 import torch
@@ -134,19 +135,24 @@ class Phase:
         return any("target" in term.domains for term, weight in terms if weight != 0)
 
     def pools(
-        self, domains: Domains, lesson: Lesson, round_index: int, seeds: Seeds, weights: Tensor | None = None
+        self,
+        domains: Domains,
+        lesson: Lesson,
+        round_index: int,
+        seeds: Seeds,
+        weights: Mapping[Domain, Tensor] = MappingProxyType({}),
     ) -> dict[Domain, Tensor]:
         """The rows that this round draws on, by domain; a domain too small for a batch of two is left out.
 
-        With weights, [N], target rows are drawn in proportion to them, some more than once.
+        Where a domain has weights, [N], its rows are drawn in proportion to them, some more than once.
         """
         pools: dict[Domain, Tensor] = {"source": self._source_pool(len(domains.source.y), round_index, seeds)}
         if self.uses_target:
             everyone = torch.arange(len(domains.target))
             pools["target"] = everyone[lesson.selected] if self.selected_only else everyone
-            if weights is not None:
-                drawn = resample(weights[pools["target"]], seeds.generator("target subset"))
-                pools["target"] = pools["target"][drawn]
+        for domain in pools.keys() & weights.keys():
+            drawn = resample(weights[domain][pools[domain]], seeds.generator(f"{domain} subset"))
+            pools[domain] = pools[domain][drawn]
         return {domain: pool for domain, pool in pools.items() if len(pool) > 1}
 
     def plan(self, pools: dict[Domain, Tensor], seeds: Seeds) -> list[StepPlan]:

@@ -19,11 +19,11 @@ from calida.errors import InputError, NonFiniteError
 from calida.model import Classifier, follow, make_teacher, scratch_buffers
 from calida.objective import Domain, DualAscent, GradientVariance, Step, TargetEntropy, Term
 from calida.seeds import Seeds
-from calida.selection import expected_shares
+from calida.selection import chance_distance, equalising_weights, expected_shares
 from calida.training.checkpoint import Progress, has_checkpoint, read_checkpoint, save_checkpoint
 from calida.training.loop import train
 from calida.training.phase import SOURCE_PHASE, Domains, Lesson, Phase, StepPlan, build_steps
-from calida.training.records import describe_labelled, describe_lesson, describe_target
+from calida.training.records import class_shares, describe_labelled, describe_lesson, describe_target
 from calida.uncertainty import renyi_entropy
 from calida.validation import Outlook, Viewpoint
 
@@ -165,26 +165,31 @@ class _Round:
         self.lesson = Lesson.nothing(len(run.domains.target), run.domains.num_classes)
         if before is not None and phase.teaching is not None:
             self.lesson = phase.teaching(before.target, self.number, phase.rounds, partial(self._agreement, before))
-        weights = None if before is None else self._target_weights(before, progress.history)
+        weights = {} if before is None else self._class_weights(before, progress.history)
         self.pools = phase.pools(run.domains, self.lesson, self.number, self.seeds, weights)
         if before is not None:
             self._set_budgets(before)
 
-    def _target_weights(self, before: Outlook, history: Sequence[Record]) -> Tensor | None:
-        """Weights that give every class its equal share of target batches, by the labels of today.
+    def _class_weights(self, before: Outlook, history: Sequence[Record]) -> dict[Domain, Tensor]:
+        """Weights that give every class its equal share of batches, where classes are out of balance.
 
-        BatchNorm and diversity take the classes for equally frequent. How frequent they are is asked of the
-        source-only classifier, which neither has touched.
+        Each domain's batches are normalised by themselves: other class shares in the one than in the other would pass
+        for a shift. Source labels are known; source shares that one batch could have by chance stay as they are.
+        Target labels are those of today, and how frequent they are is asked of the source-only classifier, which
+        neither BatchNorm nor diversity has touched.
         """
         if self.phase.share_doubt == math.inf:
-            return None
+            return {}
+        classes, source = self.run.domains.num_classes, self.run.domains.source.y
+        tolerance = chance_distance(classes, self.phase.batch_size)
         seen = next(record for record in reversed(history) if record["phase"] == SOURCE_PHASE)["target"]
         error = self.phase.share_doubt * (1 - seen["confidence"])
-        shares = expected_shares(torch.tensor(seen["class_shares"]), error)
-        if bool(torch.isclose(shares, shares.mean()).all()):
-            return None
-        labels = before.target.labels
-        return 1 / shares.clamp(min=1 / len(labels))[labels]
+        expected = expected_shares(torch.tensor(seen["class_shares"]), error)
+        weights: dict[Domain, Tensor | None] = {
+            "source": equalising_weights(source, torch.tensor(class_shares(source, classes)), tolerance),
+            "target": equalising_weights(before.target.labels, expected),
+        }
+        return {domain: weight for domain, weight in weights.items() if weight is not None}
 
     def _agreement(self, before: Outlook) -> float:
         return self.run.viewpoint.agreement(self.shown, before.target.labels, self.phase.augmentation)
