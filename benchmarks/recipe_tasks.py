@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 from skew import skewed_rows
+from sklearn.datasets import load_breast_cancer
 from torch import Tensor
 
 from calida.data import INSIDE
@@ -117,6 +118,14 @@ def skewed_arms(seed: int) -> dict[str, tuple[Tensor, Tensor]]:
     return {"made-source": source, "made-skewed": (x[rows], y[rows])}
 
 
+def tumours(seed: int) -> dict[str, tuple[Tensor, Tensor]]:
+    """A real table (Wisconsin, 1995): small tumours as source, large ones as target, and with size goes the class."""
+    x, y = (torch.from_numpy(part) for part in load_breast_cancer(return_X_y=True))
+    radius = (x[:, 0] - x[:, 0].mean()) / x[:, 0].std()
+    large = torch.rand(len(x), generator=torch.Generator().manual_seed(seed)) < torch.sigmoid(2 * radius)
+    return {"made-small": (x[~large].float(), y[~large]), "made-large": (x[large].float(), y[large])}
+
+
 def unbalanced(name: str) -> Callable[[int], dict[str, tuple[Tensor, Tensor]]]:
     def make(seed: int) -> dict[str, tuple[Tensor, Tensor]]:
         data = open_data(RunConfig(name, name, target_labels=INSIDE, seed=seed))
@@ -171,4 +180,5 @@ TASKS = {
         **_IMAGES,
     ),
     "arms-skewed": Task("feature vectors, classes 10 : 1", "made-source", "made-skewed", _NO_LOSS, made=skewed_arms),
+    "tumours": Task("table of tumours, small to large", "made-small", "made-large", _NO_LOSS, made=tumours),
 }
