@@ -205,6 +205,23 @@ def test_standardize_keeps_each_feature_apart_and_constants_as_they_are():
     assert float(Standardize((3,)).fit(x)(x + 1)[0, 2]) == pytest.approx(1)  # not divided by a rounding error
 
 
+def test_a_feature_is_scaled_by_the_domain_where_it_spreads_further():
+    spread = torch.tensor([1.0, 3.0, 0.0, 0.0])  # of the source; the target's is the reverse, so the last is constant
+    draws = torch.randn(20_000, 2, 4, generator=torch.Generator().manual_seed(0))
+    source, target = draws[:, 0] * spread, draws[:, 1] * torch.tensor([3.0, 1.0, 2.0, 0.0])
+    target[:20] = 1e9  # a thousandth of the rows is garbage
+    scale = Standardize((4,)).fit(source, target).scale
+    torch.testing.assert_close(scale, torch.tensor([3.0, 3.0, 2.0, 1.0]), rtol=0.03, atol=0)
+    torch.testing.assert_close(Standardize((4,)).fit(target[20:], source).scale, scale, rtol=0.03, atol=0)
+
+
+def test_the_targets_spread_changes_nothing_where_it_is_smaller_and_for_images():
+    x = torch.randn(500, 3)
+    assert torch.equal(Standardize((3,)).fit(x, x * 0.9).scale, Standardize((3,)).fit(x).scale)
+    images = torch.rand(20, 3, 8, 8)
+    assert torch.equal(Standardize((3, 8, 8)).fit(images, 5 * images).scale, Standardize((3, 8, 8)).fit(images).scale)
+
+
 def test_scratch_buffers_throw_updates_away():
     model = classifier((5,)).train()
     before = {name: buffer.clone() for name, buffer in model.named_buffers()}

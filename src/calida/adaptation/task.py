@@ -56,7 +56,7 @@ class Task:
         recipe = recipe.fitted_to(min(len(domains.source.y), len(domains.target)))
         network = self._network(recipe)
         classifier = build_classifier(network, seeds, self.own_backbone)
-        classifier.standardize.fit(domains.source.x)  # type: ignore[operator]
+        classifier.standardize.fit(domains.source.x, domains.target)  # type: ignore[operator]
         if self.backbone_weights is not None:
             read_weights(classifier.backbone, self.backbone_weights)
         if self.start is not None:

@@ -7,6 +7,7 @@ import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
+from statistics import NormalDist
 from typing import Any, NamedTuple
 
 import torch
@@ -21,7 +22,11 @@ from calida.seeds import Seeds
 
 
 class Standardize(nn.Module):
-    """Bytes to 0..1, then every channel (or feature) to the source's zero mean and unit spread."""
+    """Bytes to 0..1, then every channel (or feature) to the source's zero mean and unit spread.
+
+    A feature of a table that spreads further in the target is scaled by that: nearly constant in source and not in
+    target, it would drown all others there.
+    """
 
     mean: Tensor
     scale: Tensor
@@ -34,7 +39,7 @@ class Standardize(nn.Module):
         self.memory_format = torch.channels_last
 
     @torch.no_grad()
-    def fit(self, x: Samples) -> Standardize:
+    def fit(self, x: Samples, target: Samples | None = None) -> Standardize:
         """Take mean and spread from `x`, in slices, so that bytes of a large set never become floats at once."""
         axes = (0, *range(2, x.ndim))
         count, total, squares = 0, torch.zeros_like(self.mean).double(), torch.zeros_like(self.mean).double()
@@ -45,6 +50,8 @@ class Standardize(nn.Module):
             squares += part.square().sum(axes).view_as(total)
         mean = total / count
         spread = (squares / count - mean.square()).clamp(min=0).sqrt()
+        if isinstance(target, Tensor) and target.ndim == 2:
+            spread = torch.maximum(spread, _middle_spread(unit_range(target)).to(spread))
         self.mean.copy_(mean)
         # A constant channel carries nothing; dividing by its rounding error would blow it up on target.
         self.scale.copy_(torch.where(spread > 1e-6 * (1 + mean.abs()), spread, 1.0))
@@ -53,6 +60,13 @@ class Standardize(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         standard = (unit_range(x).to(self.mean.dtype) - self.mean) / self.scale
         return _laid_out(standard, self.memory_format) if standard.ndim == 4 else standard
+
+
+def _middle_spread(rows: Tensor, quantile: float = 0.025) -> Tensor:
+    """The standard deviation of a Gaussian with this middle 95 %: [D]. A few wild values do not move it."""
+    out = int(quantile * (len(rows) - 1))  # at either end
+    low, high = (rows.kthvalue(place, 0).values for place in (1 + out, len(rows) - out))
+    return (high - low) / (2 * NormalDist().inv_cdf(1 - quantile))
 
 
 def _laid_out(images: Tensor, memory_format: torch.memory_format) -> Tensor:
