@@ -8,13 +8,14 @@ from calida.validation.guard import _FALSELY_SURE, _FORGOTTEN
 EVEN = [0.25] * 4
 
 
-def record(shares=EVEN, entropy=0.4, accuracy=0.95, source_entropy=0.1, source_shares=EVEN, **more):
+def record(shares=EVEN, entropy=0.4, accuracy=0.95, source_entropy=0.1, source_shares=EVEN, confidence=0.9, **more):
     return {
         "kind": "round",
         "round": 2,
-        "target": {"class_shares": list(shares), "entropy": entropy},
+        "target": {"class_shares": list(shares), "entropy": entropy, "confidence": confidence},
         "source": {"class_shares": list(source_shares), "entropy": source_entropy, "accuracy": accuracy},
         "validators": dict.fromkeys(VOTERS, 0.5),
+        "kept": True,
         **more,
     }
 
@@ -132,10 +133,20 @@ def test_classes_are_judged_by_their_share_not_by_their_place():
 def test_warnings_tell_of_the_start_and_of_stops():
     assert warnings_of([*HISTORY, record()]) == []
     leaning = record([0.01, 0.97, 0.01, 0.01])
-    (warning,) = warnings_of([HISTORY[0], leaning, record()])
+    (warning,) = warnings_of([HISTORY[0], leaning, record(leaning["target"]["class_shares"])])
     assert warning.startswith("Before adaptation, class 1 already got 97% of the target and 25% of source")
-    stopped = record([0.01, 0.97, 0.01, 0.01], stopped="stopped: class 1 is taking over")
+    stopped = record([0.01, 0.97, 0.01, 0.01], kept=False, stopped="stopped: class 1 is taking over")
     assert warnings_of([*HISTORY, stopped]) == ["Round 3 was stopped: class 1 is taking over."]
+
+
+@pytest.mark.parametrize(("confidence", "warned"), [(0.9, False), (0.96, True)])
+def test_class_shares_that_moved_further_than_doubt_explains_are_told_of(confidence, warned):
+    """Shares 0.1 apart are more than twice a doubt of 0.04, and less than twice one of 0.1."""
+    start, moved = record(confidence=confidence), record([0.35, 0.25, 0.25, 0.15], confidence=0.99)
+    warnings = warnings_of([start, moved])
+    assert [text.startswith("Adaptation moved 10.0% of the target") for text in warnings] == [True] * warned
+    # What counts is what is returned: a round that was not kept moved nothing.
+    assert warnings_of([start, {**moved, "kept": False}]) == []
 
 
 def test_certainty_and_a_lost_source_are_forgiven_where_most_validators_are_pleased():

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from calida.validation.choice import is_preferred
+from calida.validation.choice import is_preferred, returned_record
 
 Record = Mapping[str, Any]
 
@@ -51,10 +51,14 @@ def collapse(record: Record, history: Sequence[Record], names: Sequence[str] | N
 
 
 def warnings_of(history: Sequence[Record], names: Sequence[str] | None = None) -> list[str]:
-    """What the guard saw before adaptation and during it."""
+    """What the guard saw before adaptation, during it, and in what is returned."""
     looked = [record for record in history if "validators" in record]
     stops = [record for record in history if "stopped" in record]
-    return _balance_warnings(looked[0], names) + [f"Round {stop['round'] + 1} was {stop['stopped']}." for stop in stops]
+    return [
+        *_balance_warnings(looked[0], names),
+        *(f"Round {stop['round'] + 1} was {stop['stopped']}." for stop in stops),
+        *_moved_warnings(looked[0], returned_record(history)),
+    ]
 
 
 def _balance_warnings(start: Record, names: Sequence[str] | None) -> list[str]:
@@ -66,6 +70,22 @@ def _balance_warnings(start: Record, names: Sequence[str] | None) -> list[str]:
     return [
         f"Before adaptation, class {_name(taken, names)} already got {shares[taken]:.0%} of the target and "
         f"{expected[taken]:.0%} of source validation: classes may be out of balance, or the inputs not comparable."
+    ]
+
+
+def _moved_warnings(start: Record, returned: Record) -> list[str]:
+    """Class shares that moved further than errors explain: two classifiers that err on e are at most 2 e apart.
+
+    No reason to stop: a source-only classifier that is falsely sure of everything looks the same, and gains most.
+    """
+    shares = zip(start["target"]["class_shares"], returned["target"]["class_shares"], strict=True)
+    moved, doubt = sum(abs(now - then) for then, now in shares) / 2, 1 - start["target"]["confidence"]
+    if moved <= 2 * doubt:
+        return []
+    return [
+        f"Adaptation moved {moved:.1%} of the target to other classes; the source-only classifier doubted {doubt:.1%}. "
+        "If its doubts are about right, classes differ in frequency, and adaptation took that for a shift: compare "
+        "both on a few labelled samples."
     ]
 
 
