@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 from skew import skewed_rows
-from sklearn.datasets import load_breast_cancer
+from sklearn.datasets import load_breast_cancer, load_digits
 from torch import Tensor
 
 from calida.data import INSIDE
@@ -126,6 +126,15 @@ def tumours(seed: int) -> dict[str, tuple[Tensor, Tensor]]:
     return {"made-small": (x[~large].float(), y[~large]), "made-large": (x[large].float(), y[large])}
 
 
+def worn_sensor(seed: int) -> dict[str, tuple[Tensor, Tensor]]:
+    """UCI's digits as a table of 64 features, and others of them as a weaker and noisier sensor would see them."""
+    x, y = (torch.from_numpy(part) for part in load_digits(return_X_y=True))
+    noise = torch.randn(x.shape, generator=torch.Generator().manual_seed(seed))
+    first = torch.arange(len(x)) < len(x) // 2
+    worn = 0.6 * x.float() + 3 * noise
+    return {"made-new": (x[first].float(), y[first]), "made-worn": (worn[~first], y[~first])}
+
+
 def unbalanced(name: str) -> Callable[[int], dict[str, tuple[Tensor, Tensor]]]:
     def make(seed: int) -> dict[str, tuple[Tensor, Tensor]]:
         data = open_data(RunConfig(name, name, target_labels=INSIDE, seed=seed))
@@ -180,5 +189,6 @@ TASKS = {
         **_IMAGES,
     ),
     "arms-skewed": Task("feature vectors, classes 10 : 1", "made-source", "made-skewed", _NO_LOSS, made=skewed_arms),
+    "worn-sensor": Task("table of 64 pixels, a worn sensor", "made-new", "made-worn", _GAIN, made=worn_sensor),
     "tumours": Task("table of tumours, small to large", "made-small", "made-large", _NO_LOSS, made=tumours),
 }

@@ -44,6 +44,17 @@ def test_batches_shrink_to_the_smaller_domain():
     assert calida.adapt(source, target[:3], "rer-1", **SMALL).recipe.batch_size == 3
 
 
+def test_a_feature_that_only_varies_in_the_target_does_not_drown_the_others():
+    """Noise beside the features, a thousand times as large in target: as if it were not there, or nearly."""
+    (x, y), target, truth = shift.make(rows=400)
+    noise = torch.randn(800, 1, generator=torch.Generator().manual_seed(0))
+    wider = (torch.cat([x, noise[:400] / 1000], 1), y), torch.cat([target, noise[400:]], 1)
+    options = {"recipe": "source", "pretrain_epochs": 10, "batch_size": 40, "device": "cpu"}
+    plain, beside = (calida.adapt(*data, **options).predict(data[1]) for data in (((x, y), target), wider))
+    accuracies = [float((prediction.labels == truth).float().mean()) for prediction in (plain, beside)]
+    assert accuracies[1] > accuracies[0] - 0.05
+
+
 def test_the_classifier_before_adaptation_is_kept(tmp_path):
     source, target, _ = shift.make(rows=200)
     alone = calida.adapt(source, target, "source", **SMALL | {"rounds": 0})
