@@ -11,13 +11,14 @@ import skada.deep
 import torch
 from torch import Tensor, nn
 
+from calida.data import num_batches
 from calida.model import Classifier, Network, build_classifier, unit_range
+from calida.recipes import get_recipe
 from calida.runs import RunConfig, open_data
 from calida.seeds import Seeds
 from calida.uncertainty import calibration_error
 
 METHODS = ("DANN", "CDAN", "DeepCoral", "MCC")
-EPOCHS = 60  # the 40 epochs and 20 passes of the default recipe
 _SOURCE, _TARGET, _NO_LABEL = 1, -2, -1  # skada's signs
 
 
@@ -33,7 +34,16 @@ class Net(nn.Module):
         return logits
 
 
-def run_skada(method: str, config: RunConfig, epochs: int = EPOCHS) -> dict[str, Any]:
+def equal_epochs(samples: int) -> int:
+    """As many epochs as the default recipe has in all: 40 and 20 passes, fewer of a large source."""
+    recipe = get_recipe("calida")
+    epoch = num_batches(samples, recipe.batch_size)
+    pretraining = recipe.pretrain_epochs * min(epoch, recipe.longest_epoch or epoch)
+    adaptation = recipe.rounds * min(recipe.passes * epoch, recipe.longest_round or recipe.passes * epoch)
+    return round((pretraining + adaptation) / epoch)
+
+
+def run_skada(method: str, config: RunConfig) -> dict[str, Any]:
     """Train on both domains at once with one thread; without a choice of its own, the last epoch is what one has."""
     torch.set_num_threads(1)
     torch.manual_seed(config.seed)
@@ -42,7 +52,7 @@ def run_skada(method: str, config: RunConfig, epochs: int = EPOCHS) -> dict[str,
     assert isinstance(data.source.samples, Tensor)
     assert isinstance(data.target.samples, Tensor)
     source, target = unit_range(data.source.samples), unit_range(data.target.samples)
-    classes = int(data.labels.max()) + 1
+    classes, epochs = int(data.labels.max()) + 1, equal_epochs(len(source))
     classifier = build_classifier(Network(tuple(source.shape[1:]), classes, config.backbone), Seeds(config.seed))
     classifier.standardize.fit(source)  # type: ignore[operator]
     with torch.no_grad():
