@@ -307,6 +307,15 @@ def test_a_run_from_one_start_is_not_resumed_from_another(tmp_path):
         calida.adapt(source, target, "rer-1", start=starts[1], resume=True, **options)
 
 
+def test_a_run_is_not_resumed_with_other_names_of_classes(tmp_path):
+    source, target, _ = shift.make(rows=60)
+    names = [f"class {index}" for index in range(int(source[1].max()) + 1)]
+    options = {"rounds": 1, "pretrain_epochs": 1, "device": "cpu", "folder": tmp_path, "num_classes": len(names)}
+    calida.adapt(source, target, "rer-1", class_names=names, **options)
+    with pytest.raises(calida.CheckpointError, match="classes"):
+        calida.adapt(source, target, "rer-1", class_names=names[::-1], resume=True, **options)
+
+
 def test_a_backbone_begins_with_the_weights_of_a_file(tmp_path):
     source, target, _ = shift.make(rows=60)
     backbone = torch.nn.Sequential(torch.nn.Linear(6, 8, bias=False), torch.nn.Tanh())

@@ -125,6 +125,11 @@ def test_predict_new_files(place, tmp_path):
     adapted = calida.load(place / "run")
     expected = adapted.predict(adapted.card.target(x)).probabilities[:, 0]
     assert np.allclose([float(row["p_lying"]) for row in rows], expected, atol=1e-5)
+    before = (place / "run" / "predictions.csv").read_bytes()
+    done = calida_command("predict", ".", new, cwd=place / "run")  # where the default name is that of a run's file
+    assert done.returncode == 2
+    assert "predictions.csv is a file of a run, which predictions must not replace" in done.stderr
+    assert (place / "run" / "predictions.csv").read_bytes() == before
     flat = tmp_path / "flat.npy"
     np.save(flat, np.zeros((3, 5)))
     done = calida_command("predict", place / "run", flat)

@@ -13,6 +13,7 @@ from PIL import Image
 from calida.data import class_indices, class_names, read_collection, read_labels
 from calida.data.decode import decode_image
 from calida.data.reading import Place
+from calida.data.tables import read_label_column
 from calida.errors import InputError
 from calida.seeds import Seeds
 
@@ -132,6 +133,28 @@ def test_tables(tmp_path, suffix):
     unlabelled = read(path, labelled=False, label="kind")
     assert unlabelled.labels is None
     assert unlabelled.columns == found.columns
+
+
+@pytest.mark.parametrize(
+    ("written", "classes"),
+    [
+        (["01", "1", "2"], ["01", "1", "2"]),
+        (["3.0", "1.0", "2.0"], ["3", "1", "2"]),
+        (["3", "1.5", "2.0"], ["3", "1.5", "2.0"]),
+        ([" 3", "NA", "2"], None),
+        (["NA", "SA", "EU"], ["NA", "SA", "EU"]),
+        (["true", "false", "true"], ["true", "false", "true"]),
+    ],
+)
+def test_labels_of_a_table_are_as_written(tmp_path, written, classes):
+    (tmp_path / "t.csv").write_text("a,kind\n" + "".join(f"{row},{word}\n" for row, word in enumerate(written)))
+    (tmp_path / "truth.csv").write_text("anything\n" + "".join(f"{word}\n" for word in written))
+    if classes is None:
+        with pytest.raises(InputError, match=r"label column 'kind' of .* lacks some values"):
+            read(tmp_path / "t.csv", label="kind")
+        return
+    assert read(tmp_path / "t.csv", label="kind").labels == classes
+    assert read_label_column(tmp_path / "truth.csv", "kind") == classes
 
 
 def test_tables_that_cannot_be_used(tmp_path):

@@ -205,6 +205,14 @@ def test_standardize_keeps_each_feature_apart_and_constants_as_they_are():
     assert float(Standardize((3,)).fit(x)(x + 1)[0, 2]) == pytest.approx(1)  # not divided by a rounding error
 
 
+@pytest.mark.parametrize("unit", [1e-12, 1e-6, 1.0, 1e6])
+def test_the_unit_of_a_feature_does_not_matter(unit):
+    x = torch.randn(500, 3, generator=torch.Generator().manual_seed(0)) + torch.tensor([0.0, 1.0, 50.0])
+    torch.testing.assert_close(
+        Standardize((3,)).fit(x * unit)(x * unit), Standardize((3,)).fit(x)(x), rtol=1e-3, atol=1e-4
+    )
+
+
 def test_a_feature_is_scaled_by_the_domain_where_it_spreads_further():
     spread = torch.tensor([1.0, 3.0, 0.0, 0.0])  # of the source; the target's is the reverse, so the last is constant
     draws = torch.randn(20_000, 2, 4, generator=torch.Generator().manual_seed(0))

@@ -3,7 +3,7 @@
 import pytest
 
 from calida.validation import VOTERS, collapse, dominant_class, warnings_of
-from calida.validation.guard import _FALSELY_SURE, _FORGOTTEN
+from calida.validation.guard import _ALL_FORGOTTEN, _FALSELY_SURE
 
 EVEN = [0.25] * 4
 
@@ -72,7 +72,7 @@ def test_false_certainty_stops_the_run():
 
 def test_a_forgotten_source_stops_the_run():
     """Measured from chance, 25% of four classes; on the border it goes on."""
-    lost = _FORGOTTEN * (0.95 - 0.25)
+    lost = _ALL_FORGOTTEN * (0.95 - 0.25)
     assert collapse(record(accuracy=0.95 - 0.99 * lost), HISTORY) is None
     reason = collapse(record(accuracy=0.95 - 1.01 * lost), HISTORY)
     assert reason == f"stopped: accuracy on source validation fell from 95% to {0.95 - 1.01 * lost:.0%}"
@@ -147,6 +147,13 @@ def test_class_shares_that_moved_further_than_doubt_explains_are_told_of(confide
     assert [text.startswith("Adaptation moved 10.0% of the target") for text in warnings] == [True] * warned
     # What counts is what is returned: a round that was not kept moved nothing.
     assert warnings_of([start, {**moved, "kept": False}]) == []
+
+
+def test_a_source_that_was_partly_forgotten_is_told_of():
+    assert warnings_of([record(accuracy=0.95), record(accuracy=0.91)]) == []
+    (warning,) = warnings_of([record(accuracy=0.95), record(accuracy=0.89)])
+    assert warning.startswith("Source validation accuracy fell from 95.0% to 89.0%")
+    assert warnings_of([record(accuracy=0.95), record(accuracy=0.89, kept=False)]) == []
 
 
 def test_certainty_and_a_lost_source_are_forgiven_where_most_validators_are_pleased():

@@ -137,6 +137,7 @@ class Task:
             "network": network.to_json(),
             "source": digest(*self.domains.source, *self.domains.validation),
             "target": digest(self.domains.target),
+            "classes": None if self.class_names is None else list(self.class_names),
             "terms": {name: [_term_identity(term), repr(weight)] for name, (term, weight) in self.terms.items()},
             "start": self._start_identity(),
             "choice": self.choice,

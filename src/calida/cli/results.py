@@ -14,7 +14,7 @@ from calida.data import DataCard, Loading, class_indices
 from calida.errors import CheckpointError, InputError
 from calida.model import check_abstention
 from calida.report import score
-from calida.runs import Metrics, evaluate_run, open_new, republish, write_predictions
+from calida.runs import Metrics, RunFolder, evaluate_run, open_new, republish, write_predictions
 from calida.training import describe_target
 from calida.uncertainty import SCORES
 
@@ -61,6 +61,8 @@ def predict(
         raise InputError("--max-risk needs calibrated probabilities; leave out --raw")
     if out.is_dir() or not out.parent.is_dir():
         raise InputError(f"{out} cannot be a file of predictions: {'it is' if out.is_dir() else 'there is no'} folder")
+    if out.exists() and RunFolder(out.parent).holds_run():
+        raise InputError(f"{out} is a file of a run, which predictions must not replace: name another with --out")
     screen = Screen(quiet, as_json)
     adapted = load(run, device)
     card = _card(adapted, run)

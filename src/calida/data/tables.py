@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -20,7 +21,7 @@ def read_table(path: Path, origin: str, label: str | None, labelled: bool, colum
 
     With `columns`, those of the source: they are taken in that order, and what the source lacks is left out.
     """
-    frame = _read(path)
+    frame = _read(path, label)
     if labelled:
         if label is None:
             raise InputError(f"{path} is a table: name its label column with --label; it has {_list(frame.columns)}")
@@ -45,18 +46,20 @@ def read_table(path: Path, origin: str, label: str | None, labelled: bool, colum
 
 def read_label_column(path: Path, label: str) -> list[str]:
     """The labels of a table, by the name of their column; of a table with a single column, that one."""
-    frame = _read(path)
+    frame = _read(path, label, numbers=False)
     column = frame.columns[0] if len(frame.columns) == 1 else label
     if column not in frame.columns:
         raise InputError(f"{path} has no column {label!r}; it has {_list(frame.columns)}")
     return _labels(frame[column], path)
 
 
-def _read(path: Path) -> pl.DataFrame:
+def _read(path: Path, label: str | None, numbers: bool = True) -> pl.DataFrame:
+    """The table; labels are read as they are written, since 01 and 1 may be two classes."""
+    options: dict[str, Any] = {"schema_overrides": {} if label is None else {label: pl.String}, "infer_schema": numbers}
     try:
         if path.suffix.lower() == ".parquet":
             return pl.read_parquet(path)
-        return pl.read_csv(path, separator=_separator(path), infer_schema_length=None, null_values=[""])
+        return pl.read_csv(path, separator=_separator(path), infer_schema_length=None, null_values=[""], **options)
     except (pl.exceptions.PolarsError, OSError, UnicodeDecodeError) as error:
         raise InputError(f"the table {path} cannot be read: {str(error).splitlines()[0][:200]}") from None
 
@@ -96,11 +99,17 @@ def _is_number(value: object) -> bool:
 
 
 def _labels(column: pl.Series, path: Path) -> list[str]:
-    if column.null_count() or (column.dtype.is_float() and column.is_nan().any()):
+    texts = column if column.dtype == pl.String else pl.Series([None if one is None else str(one) for one in column])
+    texts = texts.cast(pl.String).str.strip_chars()
+    numbers = texts.cast(pl.Float64, strict=False).fill_nan(None)
+    # Among numbers, a word for what is missing is no class; among words, NA may be one.
+    missing = texts.is_null() if numbers.is_null().all() else texts.is_null() | texts.is_in(_MISSING)
+    if missing.any():
         raise InputError(f"the label column {column.name!r} of {path} lacks some values")
-    if column.dtype.is_float() and bool((column == column.round()).all()):
-        column = column.cast(pl.Int64)  # 3.0 is class 3
-    return [str(value) for value in column]
+    # 3.0 is class 3, in a column of whole numbers that something wrote as floats.
+    if texts.str.contains(".", literal=True).all() and (numbers == numbers.round()).fill_null(False).all():
+        texts = numbers.cast(pl.Int64).cast(pl.String)
+    return texts.to_list()
 
 
 def _list(columns: list[str]) -> str:

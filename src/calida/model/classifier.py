@@ -53,8 +53,9 @@ class Standardize(nn.Module):
         if isinstance(target, Tensor) and target.ndim == 2:
             spread = torch.maximum(spread, _middle_spread(unit_range(target)).to(spread))
         self.mean.copy_(mean)
-        # A constant channel carries nothing; dividing by its rounding error would blow it up on target.
-        self.scale.copy_(torch.where(spread > 1e-6 * (1 + mean.abs()), spread, 1.0))
+        # A constant channel carries nothing; dividing by its rounding error would blow it up on target. Small units do
+        # not make it constant: what counts is the spread beside the mean.
+        self.scale.copy_(torch.where(spread > 1e-6 * mean.abs(), spread, 1.0))
         return self
 
     def forward(self, x: Tensor) -> Tensor:

@@ -35,7 +35,7 @@ class Verdict:
 
 def judge(finding: Finding) -> Verdict:
     """Judge a run by what is known of it; only an oracle's labels allow a word on target accuracy."""
-    worries = [*finding.trust["warnings"], *_collapse(finding), *_source_loss(finding), *_certainty(finding)]
+    worries = [*finding.trust["warnings"], *_collapse(finding), *_certainty(finding)]
     if "oracle" in finding.after:
         return _with_oracle(finding, worries)
     worries += _weakness(finding)  # what an oracle's figures would say better
@@ -135,13 +135,6 @@ def _collapse(finding: Finding) -> list[str]:
         names = ", ".join(finding.classes[index] for index in lost[:5])
         found.append(f"Hardly any target sample is given the class {names}; on source it is not rare.")
     return found
-
-
-def _source_loss(finding: Finding) -> list[str]:
-    before, after = finding.before["source"]["accuracy"], finding.after["source"]["accuracy"]
-    if before - after < 0.05:
-        return []
-    return [f"Source validation accuracy fell from {before:.1%} to {after:.1%}: adaptation forgot some of the source."]
 
 
 def _weakness(finding: Finding) -> list[str]:

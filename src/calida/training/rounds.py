@@ -25,7 +25,7 @@ from calida.training.loop import train
 from calida.training.phase import SOURCE_PHASE, Domains, Lesson, Phase, StepPlan, build_steps
 from calida.training.records import class_shares, describe_labelled, describe_lesson, describe_target
 from calida.uncertainty import renyi_entropy
-from calida.validation import Outlook, Viewpoint
+from calida.validation import Outlook, Viewpoint, domain_separation
 
 Record = dict[str, Any]
 _SECONDS_BETWEEN_STEP_RECORDS = 0.5
@@ -131,7 +131,14 @@ def _seen_again(run: Run, model: Classifier) -> Record:
     outlook = run.viewpoint.look(model)
     source = describe_labelled(outlook.validation, run.domains.validation.y)
     target = describe_target(outlook.target)
-    return {**run.begun[-1], "source": source, "target": target, **run.measure(outlook), "kept": True}
+    seen = {"source": source, "target": target, **_compare_domains(outlook)}
+    return {**run.begun[-1], **seen, **run.measure(outlook), "kept": True}
+
+
+def _compare_domains(outlook: Outlook) -> Record:
+    """How well the source-only classifier's features tell the domains apart."""
+    found = domain_separation(outlook.validation.features, outlook.target.features)
+    return {} if found is None else {"separation": found._asdict()}
 
 
 def _starting(run: Run, progress: Progress) -> Record:
@@ -285,6 +292,8 @@ class _Round:
             record["multipliers"] = {name: asdict(state) for name, state in self.multipliers.items()}
         if self.phase.uses_target:
             record["gradient_variance"] = self._gradient_variances()
+        else:
+            record |= _compare_domains(after)
         return {**record, **self.run.measure(after)}, after
 
     def _gradient_variances(self) -> dict[Domain, float]:

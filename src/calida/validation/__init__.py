@@ -24,7 +24,7 @@ from calida.validation.choice import (
     votes,
 )
 from calida.validation.guard import collapse, dominant_class, warnings_of
-from calida.validation.importance import importance_weights, weighted_risk
+from calida.validation.importance import Separation, domain_separation, importance_weights, weighted_risk
 from calida.validation.mixing import MIXVAL_SHARE, PSEUDOCAL_SHARE, Mixed, mixed_accuracy, predict_mixed
 from calida.validation.neighbours import cluster_information, neighbourhood_density
 from calida.validation.outlook import Outlook, Viewpoint
@@ -53,6 +53,7 @@ __all__ = [
     "Mixed",
     "Outlook",
     "Selection",
+    "Separation",
     "Validator",
     "Viewpoint",
     "accuracy",
@@ -62,6 +63,7 @@ __all__ = [
     "class_correlation",
     "cluster_information",
     "collapse",
+    "domain_separation",
     "dominant_class",
     "ensemble_agreement",
     "explain_choice",

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from calida.validation.choice import is_preferred, returned_record
+from calida.validation.choice import MOVED, is_preferred, moved_shares, returned_record
 
 Record = Mapping[str, Any]
 
-_FORGOTTEN = 0.9  # share of what the source-only classifier was better than chance by
+_ALL_FORGOTTEN = 0.9  # share of what the source-only classifier was better than chance by
+_LOSS = 0.05  # of source accuracy that is told of
 _FALSELY_SURE = 0.02  # of the entropy on source
 
 
@@ -45,7 +46,7 @@ def collapse(record: Record, history: Sequence[Record], names: Sequence[str] | N
         )
     chance = 1 / len(shares)
     before, now = start["source"]["accuracy"], record["source"]["accuracy"]
-    if before > chance and before - now > _FORGOTTEN * (before - chance):
+    if before > chance and before - now > _ALL_FORGOTTEN * (before - chance):
         return f"stopped: accuracy on source validation fell from {before:.0%} to {now:.0%}"
     return None
 
@@ -58,6 +59,7 @@ def warnings_of(history: Sequence[Record], names: Sequence[str] | None = None) -
         *_balance_warnings(looked[0], names),
         *(f"Round {stop['round'] + 1} was {stop['stopped']}." for stop in stops),
         *_moved_warnings(looked[0], returned_record(history)),
+        *_source_warnings(looked[0], returned_record(history)),
     ]
 
 
@@ -78,15 +80,21 @@ def _moved_warnings(start: Record, returned: Record) -> list[str]:
 
     No reason to stop: a source-only classifier that is falsely sure of everything looks the same, and gains most.
     """
-    shares = zip(start["target"]["class_shares"], returned["target"]["class_shares"], strict=True)
-    moved, doubt = sum(abs(now - then) for then, now in shares) / 2, 1 - start["target"]["confidence"]
-    if moved <= 2 * doubt:
+    moved, doubt = moved_shares(returned, start)
+    if moved <= MOVED * doubt:
         return []
     return [
         f"Adaptation moved {moved:.1%} of the target to other classes; the source-only classifier doubted {doubt:.1%}. "
         "If its doubts are about right, classes differ in frequency, and adaptation took that for a shift: compare "
         "both on a few labelled samples."
     ]
+
+
+def _source_warnings(start: Record, returned: Record) -> list[str]:
+    before, after = start["source"]["accuracy"], returned["source"]["accuracy"]
+    if before - after < _LOSS:
+        return []
+    return [f"Source validation accuracy fell from {before:.1%} to {after:.1%}: adaptation forgot some of the source."]
 
 
 def _name(label: int, names: Sequence[str] | None) -> str:
