@@ -130,6 +130,9 @@ def test_the_verdict_follows_the_figures():
     worse = judge(make(sharpness=(4.0, 0.5)))
     assert worse.level == "bad"
     assert "lowered target accuracy" in worse.headline
+    lucky = make(sharpness=(4.0, 4.0))
+    lucky.metrics["adapted"]["oracle"]["accuracy"] = lucky.metrics["source_only"]["oracle"]["accuracy"] + 0.006
+    assert "left target accuracy where it was" in judge(lucky).headline  # no sample's answer turned from wrong to right
     blind = judge(make(truth_known=False))
     assert "No target label was given" in " ".join(blind.sentences)
     assert "accuracy" not in blind.headline

@@ -8,7 +8,7 @@ import pytest
 import torch
 from sklearn.base import BaseEstimator
 
-from calida.validation import domain_separation, importance_weights, weighted_risk
+from calida.validation import importance_weights, weighted_risk
 
 
 def normal(rows, width, seed):
@@ -157,29 +157,3 @@ def test_losses_may_be_single_precision():
     losses, weights = losses_and_weights()
     assert weighted_risk(losses.float(), weights) == pytest.approx(weighted_risk(losses, weights), abs=1e-5)
     assert math.isfinite(weighted_risk(losses, weights.float()))
-
-
-def test_two_draws_of_one_domain_are_not_told_apart():
-    told = [domain_separation(normal(50, 8, seed), normal(300, 8, 100 + seed)).differs for seed in range(60)]
-    assert sum(told) <= 7
-
-
-@pytest.mark.parametrize("distance", [0.5, 1.0, 2.0])
-def test_the_separation_of_two_gaussians_is_known(distance):
-    """N(0, 1) and N(d, 1) have an AUC of Phi(d / sqrt(2)); six features beside say nothing."""
-    source, target = normal(1500, 7, 0), normal(1500, 7, 1)
-    target[:, 0] += distance
-    found = domain_separation(source, target)
-    assert found.auc == pytest.approx(0.5 * (1 + math.erf(distance / 2)), abs=0.02)
-    assert found.differs
-    assert found.by_chance == pytest.approx(0.5 + 2 * math.sqrt(3001 / (12 * 1500**2)))
-
-
-def test_too_few_samples_tell_nothing():
-    assert domain_separation(normal(9, 3, 0), normal(500, 3, 1)) is None
-    assert domain_separation(normal(500, 3, 0), normal(9, 3, 1)) is None
-
-
-def test_large_domains_are_thinned_out_evenly():
-    source, target = normal(6000, 4, 0), normal(2000, 4, 1) + 0.3
-    assert domain_separation(source, target) == domain_separation(source[::3], target)

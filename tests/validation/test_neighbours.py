@@ -9,7 +9,7 @@ from sklearn.metrics import adjusted_mutual_info_score
 from torch.overrides import TorchFunctionMode
 
 from calida.seeds import Seeds
-from calida.validation import cluster_information, neighbourhood_density
+from calida.validation import cluster_information, neighbour_test, neighbourhood_density
 
 
 def points(rows, width=5, seed=0):
@@ -116,3 +116,33 @@ def test_names_of_classes_and_lengths_of_features_change_nothing():
 def test_fewer_samples_than_classes():
     features = 3 * torch.eye(3)
     assert cluster_information(features, torch.arange(3), 10, Seeds(0)) == pytest.approx(1)
+
+
+def test_two_draws_of_one_domain_mix():
+    """Where nothing differs the score is about standard normal, also for unequal sizes, wild scales and many ties."""
+    scales = torch.tensor([1e-9, 1.0, 1e6, 3.0, 5.0], dtype=torch.float64)
+    draws = {
+        "equal": lambda seed, rows: points(rows, seed=seed) * scales,
+        "ties": lambda seed, rows: points(rows, seed=seed).sign(),
+    }
+    for draw in draws.values():
+        scores = [neighbour_test(draw(seed, 60), draw(100 + seed, 200), Seeds(seed)) for seed in range(40)]
+        assert abs(np.mean(scores)) < 0.5
+        assert 0.6 < np.std(scores) < 1.5
+        assert max(scores) < 3.5
+
+
+@pytest.mark.parametrize("rows", [100, 400])
+def test_domains_that_moved_turned_or_spread_do_not_mix(rows):
+    source = points(rows, 2) * torch.tensor([3.0, 0.3])
+    other = points(rows, 2, seed=1) * torch.tensor([3.0, 0.3])
+    assert neighbour_test(source, other + torch.tensor([0.0, 1.0]), Seeds(0)) > 5
+    assert neighbour_test(source, other.flip(1), Seeds(0)) > 5
+    assert neighbour_test(source, 4 * other, Seeds(0)) > 5
+    assert neighbour_test(source, source, Seeds(0)) < 0  # each sample's twin is of the other domain
+
+
+def test_few_samples_say_nothing_and_many_are_thinned_out():
+    assert neighbour_test(points(10), points(500), Seeds(0)) is None
+    assert neighbour_test(points(500), points(10), Seeds(0)) is None
+    assert neighbour_test(points(300), points(300, seed=1) + 1, Seeds(0), most=20) > 3

@@ -80,14 +80,24 @@ def _with_oracle(finding: Finding, worries: list[str]) -> Verdict:
     if finding.fell_back:
         headline = f"The guard returned the source-only classifier: {after['accuracy']:.1%} right on target (oracle)"
         return Verdict("care", headline, sentences, True, worries)
-    if gain >= 0.5:
+    clear = _is_clear(finding)
+    if clear and gain >= 0.5:
         level: Level = "care" if worries or after["ece"] > _POOR_ECE else "good"
         return Verdict(level, f"Adaptation raised target accuracy {share} (oracle)", sentences, True, worries)
-    if gain > -0.5:
+    if not clear or gain > -0.5:
         return Verdict(
             "care", f"Adaptation left target accuracy where it was, {share} (oracle)", sentences, True, worries
         )
     return Verdict("bad", f"Adaptation lowered target accuracy {share} (oracle)", sentences, True, worries)
+
+
+def _is_clear(finding: Finding) -> bool:
+    """Whether more answers turned right than wrong, or the reverse, than chance would have it (McNemar, 1947)."""
+    right = [
+        view.target.argmax(-1) == finding.evidence.truth for view in (finding.evidence.before, finding.evidence.after)
+    ]
+    gained, lost = int((right[1] & ~right[0]).sum()), int((right[0] & ~right[1]).sum())
+    return abs(gained - lost) > 2 * math.sqrt(gained + lost)
 
 
 def _estimate_sentence(finding: Finding) -> str:

@@ -25,7 +25,7 @@ from calida.training.loop import train
 from calida.training.phase import SOURCE_PHASE, Domains, Lesson, Phase, StepPlan, build_steps
 from calida.training.records import class_shares, describe_labelled, describe_lesson, describe_target
 from calida.uncertainty import renyi_entropy
-from calida.validation import Outlook, Viewpoint, domain_separation
+from calida.validation import Outlook, Viewpoint, neighbour_test
 
 Record = dict[str, Any]
 _SECONDS_BETWEEN_STEP_RECORDS = 0.5
@@ -131,14 +131,17 @@ def _seen_again(run: Run, model: Classifier) -> Record:
     outlook = run.viewpoint.look(model)
     source = describe_labelled(outlook.validation, run.domains.validation.y)
     target = describe_target(outlook.target)
-    seen = {"source": source, "target": target, **_compare_domains(outlook)}
+    seen = {"source": source, "target": target, **_compare_domains(run)}
     return {**run.begun[-1], **seen, **run.measure(outlook), "kept": True}
 
 
-def _compare_domains(outlook: Outlook) -> Record:
-    """How well the source-only classifier's features tell the domains apart."""
-    found = domain_separation(outlook.validation.features, outlook.target.features)
-    return {} if found is None else {"separation": found._asdict()}
+def _compare_domains(run: Run) -> Record:
+    """How far apart the domains lie, for feature vectors; images of two domains never mix."""
+    source, target = run.domains.source.x, run.domains.target
+    if not (isinstance(source, Tensor) and isinstance(target, Tensor) and target.ndim == 2):
+        return {}
+    found = neighbour_test(source, target, run.seeds.at("neighbours"))
+    return {} if found is None else {"separation": found}
 
 
 def _starting(run: Run, progress: Progress) -> Record:
@@ -293,7 +296,7 @@ class _Round:
         if self.phase.uses_target:
             record["gradient_variance"] = self._gradient_variances()
         else:
-            record |= _compare_domains(after)
+            record |= _compare_domains(self.run)
         return {**record, **self.run.measure(after)}, after
 
     def _gradient_variances(self) -> dict[Domain, float]:

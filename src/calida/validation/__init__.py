@@ -24,9 +24,9 @@ from calida.validation.choice import (
     votes,
 )
 from calida.validation.guard import collapse, dominant_class, warnings_of
-from calida.validation.importance import Separation, domain_separation, importance_weights, weighted_risk
+from calida.validation.importance import importance_weights, weighted_risk
 from calida.validation.mixing import MIXVAL_SHARE, PSEUDOCAL_SHARE, Mixed, mixed_accuracy, predict_mixed
-from calida.validation.neighbours import cluster_information, neighbourhood_density
+from calida.validation.neighbours import cluster_information, neighbour_test, neighbourhood_density
 from calida.validation.outlook import Outlook, Viewpoint
 from calida.validation.predictions import (
     accuracy,
@@ -53,7 +53,6 @@ __all__ = [
     "Mixed",
     "Outlook",
     "Selection",
-    "Separation",
     "Validator",
     "Viewpoint",
     "accuracy",
@@ -63,7 +62,6 @@ __all__ = [
     "class_correlation",
     "cluster_information",
     "collapse",
-    "domain_separation",
     "dominant_class",
     "ensemble_agreement",
     "explain_choice",
@@ -72,6 +70,7 @@ __all__ = [
     "mean_entropy",
     "merit",
     "mixed_accuracy",
+    "neighbour_test",
     "neighbourhood_density",
     "nuclear_norm",
     "predict_mixed",

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import difflib
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from calida.errors import InputError
-from calida.validation.importance import Separation
 from calida.validation.validators import VALIDATORS
 
 Record = Mapping[str, Any]
@@ -20,6 +20,7 @@ SOURCE_ONLY = "source only"  # the candidate that no adaptation has touched
 VOTERS = ("im", "corr-c", "snd", "class-ami", "mixval")
 DECIDING = "corr-c"
 TOLERANCE = 0.005
+SHIFTED = 3  # standard deviations from domains that mix
 MOVED = 2  # times the source-only classifier's doubt: two that err that much cannot be further apart
 FORGOTTEN = 0.25  # of what source accuracy was better than chance by
 
@@ -44,8 +45,8 @@ def is_preferred(record: Record, start: Record) -> bool:
 
 
 def is_shifted(start: Record) -> bool:
-    """Whether the source-only classifier's features tell the domains apart; unknown counts as yes."""
-    return start.get("separation") is None or Separation(**start["separation"]).differs
+    """Whether the target's samples lie elsewhere than the source's; unknown counts as yes."""
+    return bool(start.get("separation", math.inf) > SHIFTED)
 
 
 def moved_shares(record: Record, start: Record) -> tuple[float, float]:
@@ -107,10 +108,10 @@ def explain_choice(history: Sequence[Record], rule: str, guard: bool) -> tuple[s
     if rule == DEFAULT_RULE and merit(rule, kept) < max(merit(rule, past) for past in looked if past["kept"]):
         by = f"it is the last whose {name} is the best or less than {TOLERANCE:.1%} from it"
     if kept is start and guard and not is_shifted(start):
-        auc, by_chance = (start["separation"][name] for name in ("auc", "by_chance"))
         return SOURCE_ONLY, (
-            "Nothing tells the target's samples from the source's, so there is no shift to adapt to: a classifier of "
-            f"the two has an AUC of {auc:.2f}, where 0.5 is chance and {by_chance:.2f} would be a sign."
+            "Nothing tells the target's samples from the source's, so there is no shift to adapt to: nearest neighbours "
+            f"are of one domain {start['separation']:.1f} standard deviations oftener than by chance, where {SHIFTED} "
+            "would be a sign."
         )
     if kept is start:
         stops = [record for record in looked if "stopped" in record]

@@ -1,51 +1,12 @@
-"""Source and target told apart: whether they can be, importance weights, and the risk under them."""
+"""Source validation weighted to look like the target: importance weights, and the risk under them."""
 
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor
-
-if TYPE_CHECKING:  # imported late: it takes as long as torch
-    from sklearn.linear_model import LogisticRegression
-
-_FEWEST, _MOST = 10, 2000  # samples of a domain that the domains are told apart by
-_FOLDS = 5
-
-
-class Separation(NamedTuple):
-    """How well two domains are told apart: the area under the ROC curve, and what it rarely reaches for equal ones."""
-
-    auc: float
-    by_chance: float
-
-    @property
-    def differs(self) -> bool:
-        return self.auc > self.by_chance
-
-
-def domain_separation(source: Tensor, target: Tensor) -> Separation | None:
-    """A classifier's two-sample test (Lopez-Paz and Oquab, 2017): [S, D], [T, D]; None for too few samples to tell.
-
-    A logistic regression says of each sample which domain it is from, after having seen the others. Chance reaches two
-    standard deviations of the rank statistic over a half, which about one of twenty pairs of equal domains exceeds.
-    Source samples should be such as the network has not learnt.
-    """
-    from sklearn.metrics import roc_auc_score
-    from sklearn.model_selection import StratifiedKFold, cross_val_predict
-
-    source, target = (part[:: math.ceil(len(part) / _MOST)] for part in (source, target))
-    sizes = len(source), len(target)
-    if min(sizes) < _FEWEST:
-        return None
-    both, domain = _standardised(source, target)
-    folds = StratifiedKFold(_FOLDS, shuffle=True, random_state=0)
-    odds = cross_val_predict(_regression(both.shape[1]), both, domain, cv=folds, method="decision_function")
-    spread = math.sqrt((sum(sizes) + 1) / (12 * math.prod(sizes)))
-    return Separation(float(roc_auc_score(domain, odds)), 0.5 + 2 * spread)
 
 
 def importance_weights(source: Tensor, target: Tensor) -> Tensor:
@@ -54,23 +15,15 @@ def importance_weights(source: Tensor, target: Tensor) -> Tensor:
     Features are standardised and the regression is regularised, without which the domains of a deep network are
     told apart perfectly and all weights are 0 or infinite.
     """
-    both, domain = _standardised(source, target)
-    log_odds = torch.from_numpy(_regression(both.shape[1]).fit(both, domain).decision_function(both[: len(source)]))
-    return (log_odds + math.log(len(source) / len(target))).exp()
+    from sklearn.linear_model import LogisticRegression  # imported late: it takes as long as torch
 
-
-def _standardised(source: Tensor, target: Tensor) -> tuple[np.ndarray, np.ndarray]:
-    """Both domains' features at one scale, [S + T, D], and which rows are the target's, [S + T]."""
     both = torch.cat([source, target]).double()
     spread = both.std(0)
     both = (both - both.mean(0)) / torch.where(spread > 0, spread, 1.0)
-    return both.cpu().numpy(), np.repeat([0, 1], [len(source), len(target)])
-
-
-def _regression(features: int) -> LogisticRegression:
-    from sklearn.linear_model import LogisticRegression
-
-    return LogisticRegression(C=1 / features, max_iter=200)
+    domain = np.repeat([0, 1], [len(source), len(target)])
+    model = LogisticRegression(C=1 / both.shape[1], max_iter=200).fit(both.cpu().numpy(), domain)
+    log_odds = torch.from_numpy(model.decision_function(both[: len(source)].cpu().numpy()))
+    return (log_odds + math.log(len(source) / len(target))).exp()
 
 
 def weighted_risk(losses: Tensor, weights: Tensor, normalised: bool = False) -> float:

@@ -1,4 +1,4 @@
-"""Validators that look at how target samples lie beside each other, in memory that does not grow with N squared."""
+"""How samples lie beside each other: validators whose memory does not grow with N squared, and a test of two domains."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ from torch import Tensor
 from torch.nn.functional import normalize
 
 from calida.seeds import Seeds
+
+_ORDERS = 200
 
 
 def neighbourhood_density(points: Tensor, temperature: float = 0.05, block: int = 1024) -> float:
@@ -47,3 +49,29 @@ def cluster_information(features: Tensor, labels: Tensor, num_classes: int, seed
         warnings.simplefilter("ignore", ConvergenceWarning)  # a collapsed network has fewer points than clusters
         clusters = model.fit_predict(points)
     return float(adjusted_mutual_info_score(labels.cpu().numpy(), clusters))
+
+
+def neighbour_test(source: Tensor, target: Tensor, seeds: Seeds, neighbours: int = 5, most: int = 2000) -> float | None:
+    """How much oftener the nearest neighbours are of one's own domain than by chance: [S, D], [T, D] -> a z-score.
+
+    Two samples of one distribution mix (Schilling, 1986); chance is what other orders of the domains give on the same
+    neighbourhoods. Features are brought to one scale, of a large domain `most` samples are taken. None: too few.
+    """
+    domains = [part[torch.randperm(len(part), generator=seeds.generator("chosen"))[:most]] for part in (source, target)]
+    sizes = [len(part) for part in domains]
+    if min(sizes) <= 2 * neighbours:
+        return None
+    # In random order, so that equally near ones are not taken from the first domain.
+    order = torch.randperm(sum(sizes), generator=seeds.generator("order"))
+    points = torch.cat(domains)[order].double().cpu()
+    points = (points - points.mean(0)) / points.std(0).clamp(min=torch.finfo(points.dtype).tiny)
+    distances = torch.cdist(points, points).fill_diagonal_(torch.inf)
+    nearest = distances.topk(neighbours, largest=False).indices  # [N, k]
+
+    def mixing(domain: Tensor) -> Tensor:
+        return (domain[nearest] == domain[:, None]).double().mean()
+
+    domain = order >= sizes[0]
+    generator = seeds.generator("chance")
+    chance = torch.stack([mixing(domain[torch.randperm(len(domain), generator=generator)]) for _ in range(_ORDERS)])
+    return float((mixing(domain) - chance.mean()) / chance.std())
