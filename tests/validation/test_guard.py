@@ -143,8 +143,8 @@ def test_warnings_tell_of_the_start_and_of_stops():
 def test_class_shares_that_moved_further_than_doubt_explains_are_told_of(confidence, warned):
     """Shares 0.1 apart are more than twice a doubt of 0.04, and less than twice one of 0.1."""
     start, moved = record(confidence=confidence), record([0.35, 0.25, 0.25, 0.15], confidence=0.99)
-    warnings = warnings_of([start, moved])
-    assert [text.startswith("Adaptation moved 10.0% of the target") for text in warnings] == [True] * warned
+    sentence = "Adaptation moved class shares by 10.0% of the target"
+    assert [text.startswith(sentence) for text in warnings_of([start, moved])] == [True] * warned
     # What counts is what is returned: a round that was not kept moved nothing.
     assert warnings_of([start, {**moved, "kept": False}]) == []
 

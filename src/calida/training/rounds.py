@@ -131,11 +131,11 @@ def _seen_again(run: Run, model: Classifier) -> Record:
     outlook = run.viewpoint.look(model)
     source = describe_labelled(outlook.validation, run.domains.validation.y)
     target = describe_target(outlook.target)
-    seen = {"source": source, "target": target, **_compare_domains(run)}
+    seen = {"source": source, "target": target, **_measure_shift(run)}
     return {**run.begun[-1], **seen, **run.measure(outlook), "kept": True}
 
 
-def _compare_domains(run: Run) -> Record:
+def _measure_shift(run: Run) -> Record:
     """How far apart the domains lie, for feature vectors; images of two domains never mix."""
     source, target = run.domains.source.x, run.domains.target
     if not (isinstance(source, Tensor) and isinstance(target, Tensor) and target.ndim == 2):
@@ -296,7 +296,7 @@ class _Round:
         if self.phase.uses_target:
             record["gradient_variance"] = self._gradient_variances()
         else:
-            record |= _compare_domains(self.run)
+            record |= _measure_shift(self.run)
         return {**record, **self.run.measure(after)}, after
 
     def _gradient_variances(self) -> dict[Domain, float]:

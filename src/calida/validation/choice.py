@@ -109,7 +109,7 @@ def explain_choice(history: Sequence[Record], rule: str, guard: bool) -> tuple[s
         by = f"it is the last whose {name} is the best or less than {TOLERANCE:.1%} from it"
     if kept is start and guard and not is_shifted(start):
         return SOURCE_ONLY, (
-            "Nothing tells the target's samples from the source's, so there is no shift to adapt to: nearest neighbours "
+            "Nothing tells the target's samples from the source's, so there is no shift to adapt to: neighbours "
             f"are of one domain {start['separation']:.1f} standard deviations oftener than by chance, where {SHIFTED} "
             "would be a sign."
         )

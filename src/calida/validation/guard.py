@@ -84,7 +84,7 @@ def _moved_warnings(start: Record, returned: Record) -> list[str]:
     if moved <= MOVED * doubt:
         return []
     return [
-        f"Adaptation moved {moved:.1%} of the target to other classes; the source-only classifier doubted {doubt:.1%}. "
+        f"Adaptation moved class shares by {moved:.1%} of the target; the source-only classifier doubted {doubt:.1%}. "
         "If its doubts are about right, classes differ in frequency, and adaptation took that for a shift: compare "
         "both on a few labelled samples."
     ]

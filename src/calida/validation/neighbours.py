@@ -1,4 +1,4 @@
-"""How samples lie beside each other: validators whose memory does not grow with N squared, and a test of two domains."""
+"""How samples lie beside each other: validators whose memory does not grow with N squared, and a test of domains."""
 
 from __future__ import annotations
 
