@@ -29,9 +29,7 @@ def record(keys, index=None, rounds=None, **more):
     """A round whose validators stand at these keys, for which more is better whatever the validator."""
     values = {name: VALIDATORS[name].key(keys[name]) for name in VALIDATORS}  # turned twice is as it was
     place = {"phase": "pretrain", "round": 1, "rounds": 2} if index is None else {"phase": "adapt", "round": index}
-    healthy = {"source": {"accuracy": 0.9}, "target": {"class_shares": [0.5, 0.5], "confidence": 0.9}}
-    last = {} if index is None else {"rounds": rounds}
-    return {"kind": "round", **place, **last, **healthy, "validators": values, **more}
+    return {"kind": "round", **place, **({} if index is None else {"rounds": rounds}), "validators": values, **more}
 
 
 def even(value):
@@ -206,21 +204,6 @@ def test_where_nothing_tells_the_domains_apart_the_guard_keeps_source_only(rule)
         place, reason = explain_choice([start, {**better, "kept": kept}], rule, guard)
         assert place == ("round 1 of 1" if kept else SOURCE_ONLY)
         assert ("no shift to adapt to" in reason and "2.9 standard deviations" in reason) == (not kept)
-
-
-@pytest.mark.parametrize("moved", [False, True])
-@pytest.mark.parametrize("forgotten", [False, True])
-def test_a_round_is_lost_by_two_signs_and_not_by_one(moved, forgotten):
-    """Shares 0.3 apart are three times the doubt; 0.9 to 0.75 loses 0.15 of the 0.4 over chance."""
-    start = record(even(0.0), kept=True)
-    more = {"target": {"class_shares": [0.8, 0.2], "confidence": 0.9}} if moved else {}
-    more |= {"source": {"accuracy": 0.75}} if forgotten else {}
-    better = record(even(1.0), 0, 1, **more)
-    kept = not (moved and forgotten)
-    assert prefers(DEFAULT_RULE, better, [start], True) == kept
-    assert prefers(DEFAULT_RULE, better, [start], False)
-    _, reason = explain_choice([start, {**better, "kept": kept}], DEFAULT_RULE, True)
-    assert ("without losing both the classes and the source" in reason) == (not kept)
 
 
 def test_a_recipe_without_adaptation_says_so():

@@ -3,7 +3,7 @@
 import pytest
 
 from calida.validation import VOTERS, collapse, dominant_class, warnings_of
-from calida.validation.guard import _ALL_FORGOTTEN, _FALSELY_SURE
+from calida.validation.guard import _FALSELY_SURE, _FORGOTTEN
 
 EVEN = [0.25] * 4
 
@@ -72,7 +72,7 @@ def test_false_certainty_stops_the_run():
 
 def test_a_forgotten_source_stops_the_run():
     """Measured from chance, 25% of four classes; on the border it goes on."""
-    lost = _ALL_FORGOTTEN * (0.95 - 0.25)
+    lost = _FORGOTTEN * (0.95 - 0.25)
     assert collapse(record(accuracy=0.95 - 0.99 * lost), HISTORY) is None
     reason = collapse(record(accuracy=0.95 - 1.01 * lost), HISTORY)
     assert reason == f"stopped: accuracy on source validation fell from 95% to {0.95 - 1.01 * lost:.0%}"

@@ -22,7 +22,6 @@ DECIDING = "corr-c"
 TOLERANCE = 0.005
 SHIFTED = 3  # standard deviations from domains that mix
 MOVED = 2  # times the source-only classifier's doubt: two that err that much cannot be further apart
-FORGOTTEN = 0.25  # of what source accuracy was better than chance by
 
 
 def check_rule(rule: str) -> None:
@@ -55,28 +54,16 @@ def moved_shares(record: Record, start: Record) -> tuple[float, float]:
     return sum(abs(now - then) for then, now in pairs) / 2, 1 - start["target"]["confidence"]
 
 
-def is_lost(record: Record, start: Record) -> bool:
-    """Whether a round moved the classes further than doubt explains, and forgot a good part of the source besides.
-
-    Each for itself has an innocent cause: a source-only classifier that is falsely sure, and BatchNorm that has the
-    target's statistics.
-    """
-    moved, doubt = moved_shares(record, start)
-    before, now = start["source"]["accuracy"], record["source"]["accuracy"]
-    chance = 1 / len(start["target"]["class_shares"])
-    return moved > MOVED * doubt and before - now > FORGOTTEN * (before - chance)
-
-
 def prefers(rule: str, record: Record, history: Sequence[Record], guard: bool) -> bool:
     """Whether this round is to be kept instead of the best one before it.
 
     `history` are the records before it; the first of them that was looked at is the source-only classifier. With the
-    guard, the target must differ from the source at all, and a round must win most votes against it and not be lost;
-    without, the first round of adaptation is better than none.
+    guard, the target must differ from the source at all, and a round must win most votes against it; without, the first
+    round of adaptation is better than none.
     """
     looked = [past for past in history if "validators" in past]
     start, kept = looked[0], [past for past in looked[1:] if past["kept"]]
-    if guard and (not is_shifted(start) or not is_preferred(record, start) or is_lost(record, start)):
+    if guard and not (is_shifted(start) and is_preferred(record, start)):
         return False
     if rule == LAST or not kept:
         return rule == LAST or not guard or merit(rule, record) > merit(rule, start)
@@ -116,11 +103,10 @@ def explain_choice(history: Sequence[Record], rule: str, guard: bool) -> tuple[s
     if kept is start:
         stops = [record for record in looked if "stopped" in record]
         also = "" if rule == LAST else f" and had a better value of {name} than the source-only classifier"
-        lost = " without losing both the classes and the source" if any(is_lost(one, start) for one in looked) else ""
         end = f"; round {stops[0]['round'] + 1} was stopped and does not count" if stops else ""
         return SOURCE_ONLY, (
             "Nothing that can be seen without target labels says that adaptation helped: no round won "
-            f"{len(VOTERS) // 2 + 1} of {len(VOTERS)} votes ({', '.join(VOTERS)}){also}{lost}{end}."
+            f"{len(VOTERS) // 2 + 1} of {len(VOTERS)} votes ({', '.join(VOTERS)}){also}{end}."
         )
     place = f"round {kept['round'] + 1} of {kept['rounds']}"
     if not guard:

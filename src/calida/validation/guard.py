@@ -9,7 +9,7 @@ from calida.validation.choice import MOVED, is_preferred, moved_shares, returned
 
 Record = Mapping[str, Any]
 
-_ALL_FORGOTTEN = 0.9  # share of what the source-only classifier was better than chance by
+_FORGOTTEN = 0.9  # share of what the source-only classifier was better than chance by
 _LOSS = 0.05  # of source accuracy that is told of
 _FALSELY_SURE = 0.02  # of the entropy on source
 
@@ -46,7 +46,7 @@ def collapse(record: Record, history: Sequence[Record], names: Sequence[str] | N
         )
     chance = 1 / len(shares)
     before, now = start["source"]["accuracy"], record["source"]["accuracy"]
-    if before > chance and before - now > _ALL_FORGOTTEN * (before - chance):
+    if before > chance and before - now > _FORGOTTEN * (before - chance):
         return f"stopped: accuracy on source validation fell from {before:.0%} to {now:.0%}"
     return None
 
