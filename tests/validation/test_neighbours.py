@@ -142,6 +142,13 @@ def test_domains_that_moved_turned_or_spread_do_not_mix(rows):
     assert neighbour_test(source, source, Seeds(0)) < 0  # each sample's twin is of the other domain
 
 
+def test_constant_features_change_nothing():
+    source, target = points(200), points(200, seed=1) + 0.5
+    constant = torch.tensor([0.1, 0.0, -7e8], dtype=torch.float64).expand(200, 3)
+    beside = (torch.cat([domain, constant], 1) for domain in (source, target))
+    assert neighbour_test(*beside, Seeds(0)) == neighbour_test(source, target, Seeds(0)) > 3
+
+
 def test_few_samples_say_nothing_and_many_are_thinned_out():
     assert neighbour_test(points(10), points(500), Seeds(0)) is None
     assert neighbour_test(points(500), points(10), Seeds(0)) is None

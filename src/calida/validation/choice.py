@@ -21,7 +21,6 @@ VOTERS = ("im", "corr-c", "snd", "class-ami", "mixval")
 DECIDING = "corr-c"
 TOLERANCE = 0.005
 SHIFTED = 3  # standard deviations from domains that mix
-MOVED = 2  # times the source-only classifier's doubt: two that err that much cannot be further apart
 
 
 def check_rule(rule: str) -> None:
@@ -46,12 +45,6 @@ def is_preferred(record: Record, start: Record) -> bool:
 def is_shifted(start: Record) -> bool:
     """Whether the target's samples lie elsewhere than the source's; unknown counts as yes."""
     return bool(start.get("separation", math.inf) > SHIFTED)
-
-
-def moved_shares(record: Record, start: Record) -> tuple[float, float]:
-    """The share of the target that went to other classes on the whole, and how much of it source-only doubted."""
-    pairs = zip(start["target"]["class_shares"], record["target"]["class_shares"], strict=True)
-    return sum(abs(now - then) for then, now in pairs) / 2, 1 - start["target"]["confidence"]
 
 
 def prefers(rule: str, record: Record, history: Sequence[Record], guard: bool) -> bool:

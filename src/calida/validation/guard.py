@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from calida.validation.choice import MOVED, is_preferred, moved_shares, returned_record
+from calida.validation.choice import is_preferred, returned_record
 
 Record = Mapping[str, Any]
 
@@ -80,8 +80,9 @@ def _moved_warnings(start: Record, returned: Record) -> list[str]:
 
     No reason to stop: a source-only classifier that is falsely sure of everything looks the same, and gains most.
     """
-    moved, doubt = moved_shares(returned, start)
-    if moved <= MOVED * doubt:
+    shares = zip(start["target"]["class_shares"], returned["target"]["class_shares"], strict=True)
+    moved, doubt = sum(abs(now - then) for then, now in shares) / 2, 1 - start["target"]["confidence"]
+    if moved <= 2 * doubt:
         return []
     return [
         f"Adaptation moved class shares by {moved:.1%} of the target; the source-only classifier doubted {doubt:.1%}. "

@@ -65,7 +65,9 @@ def neighbour_test(source: Tensor, target: Tensor, seeds: Seeds, neighbours: int
     # In random order, so that equally near ones are not taken from the first domain.
     order = torch.randperm(sum(sizes), generator=seeds.generator("order"))
     points = torch.cat(domains)[order].double().cpu()
-    points = (points - points.mean(0)) / points.std(0).clamp(min=torch.finfo(points.dtype).tiny)
+    mean, spread = points.mean(0), points.std(0)
+    # What rounding leaves of a constant feature is no distance.
+    points = torch.where(spread > 1e-9 * mean.abs(), (points - mean) / spread, 0.0)
     distances = torch.cdist(points, points).fill_diagonal_(torch.inf)
     nearest = distances.topk(neighbours, largest=False).indices  # [N, k]
 
