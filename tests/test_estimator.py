@@ -227,8 +227,8 @@ def _axis(library):
 
 
 @pytest.mark.parametrize("recipe", ["brer-inf", "rer-1-gvr", "dual", "mmd"])
-@pytest.mark.parametrize(("source", "target", "batch"), [(24, 9, 9), (9, 30, 5), (6, 6, 4)])
-def test_batches_shrink_to_what_there_is(recipe, source, target, batch):
+@pytest.mark.parametrize(("source", "target", "batch"), [(24, 9, 20), (24, 2, 20), (9, 30, 5), (6, 6, 4)])
+def test_batches_shrink_to_what_the_source_has(recipe, source, target, batch):
     settings = {"pretrain_epochs": 2, "rounds": 2}
     estimator = CalibratedAdapter(recipe, settings, device="cpu").fit(X[:source], Y[:source], X_target=TARGET[:target])
     assert estimator.adapted_.recipe.batch_size == batch

@@ -193,6 +193,23 @@ def test_tables_as_other_programs_write_them(tmp_path):
     assert read(path, label="y").samples.tolist() == [[-3.5], [2.5]]
 
 
+def test_decimal_commas(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text("a;b;y\n1,5;-2;a,b\n0,125;;c\n")
+    with pytest.raises(InputError, match=r"column 'b' of .* lacks 1 values"):
+        read(path, label="y")
+    path.write_text("a;b;y\n1,5;-2;a,b\n0,125;3,0;c\n")
+    found = read(path, label="y")
+    assert found.samples.tolist() == [[1.5, -2], [0.125, 3]]
+    assert found.labels == ["a,b", "c"]
+    path.write_text('a,y\n"1,234",0\n"12,500",1\n17,1\n')
+    with pytest.raises(InputError, match=r"column 'a' of .* holds '1,234', a fraction or thousands"):
+        read(path, label="y")
+    path.write_text('a,y\n"1,234.5",0\n"2,5",1\n')
+    with pytest.raises(InputError, match=r"is not numeric: it holds '1,234.5'"):
+        read(path, label="y")
+
+
 def test_a_single_image_is_a_target(tmp_path):
     Image.new("L", (8, 8)).save(tmp_path / "one.png")
     assert list(read(tmp_path / "one.png", labelled=False).names) == ["one.png"]

@@ -52,7 +52,7 @@ def adapt(
 
     Samples are vectors [N, D] or images [N, H, W], [N, C, H, W] or [N, H, W, C]; labels are 0..K-1. `settings`
     override the recipe's values, `terms` adds terms to adaptation. The recipe "auto" tries a few and returns the result
-    that validators prefer. A batch is never larger than the smaller domain.
+    that validators prefer. A batch is never larger than the domain it comes from.
 
     Without a target label, `choice` decides which round is returned (the default rule, a validator's name, or "last"),
     and `calibration` at which temperature it gives probabilities. The `guard` ends a run that collapses, and has the

@@ -51,7 +51,7 @@ def as_inputs(x: ArrayLike | Samples, name: str) -> Samples:
         if len(broken):
             raise InputError(
                 f"{name} has NaN or infinite values in {len(broken)} of {len(tensor)} samples, "
-                f"the first at index {int(broken[0])}"
+                f"the first at index {int(broken[0])}; fill or drop them"
             )
     if tensor.ndim == 3:
         return tensor.unsqueeze(1)

@@ -14,6 +14,7 @@ from calida.errors import InputError
 
 TABLE_SUFFIXES = (".csv", ".tsv", ".parquet")
 _MISSING = ["", "NA", "N/A", "NaN", "nan", "null"]
+_THOUSANDS = r"^[+-]?[1-9]\d{0,2}(,\d{3})+$"
 
 
 def read_table(path: Path, origin: str, label: str | None, labelled: bool, columns: tuple[str, ...] = ()) -> Collection:
@@ -76,7 +77,7 @@ def _separator(path: Path) -> str:
 def _numbers(column: pl.Series, path: Path) -> np.ndarray:
     name = f"the column {column.name!r} of {path}"
     if column.dtype == pl.String:  # numbers, with words for those that are missing
-        words = column.str.strip_chars()
+        words = _with_points(column.str.strip_chars(), name)
         numbers = words.cast(pl.Float64, strict=False)
         if bool((numbers.is_not_null() | words.is_null() | words.is_in(_MISSING)).all()):
             column = numbers.alias(column.name)
@@ -88,6 +89,17 @@ def _numbers(column: pl.Series, path: Path) -> np.ndarray:
     if len(missing):
         raise InputError(f"{name} lacks {len(missing):,} values, the first in row {missing[0]}; fill or drop them")
     return values.to_numpy()
+
+
+def _with_points(words: pl.Series, name: str) -> pl.Series:
+    """Decimal commas as points, if there are commas and no points; 1,234 alone might be thousands as well."""
+    written = words.filter(words.str.contains(",", literal=True))
+    pointed = written.str.replace(",", ".", literal=True)
+    if words.str.contains(".", literal=True).any() or pointed.cast(pl.Float64, strict=False).is_null().any():
+        return words
+    if len(written) and written.str.contains(_THOUSANDS).all():
+        raise InputError(f"{name} holds {written[0]!r}, a fraction or thousands: write numbers with a decimal point")
+    return words.str.replace(",", ".", literal=True)
 
 
 def _is_number(value: object) -> bool:

@@ -102,7 +102,10 @@ class Recipe:
         return recipe
 
     def fitted_to(self, samples: int) -> Recipe:
-        """With batches that so few samples can fill, and no more groups in them than they have pairs."""
+        """With batches that so few source samples can fill, and no more groups in them than they have pairs.
+
+        A smaller target needs nothing: its batches are as large as it is, and short batches have fewer groups.
+        """
         if samples >= self.batch_size:
             return self
         return self.with_settings(batch_size=samples, gvr_groups=max(2, min(self.gvr_groups, samples // 2)))
