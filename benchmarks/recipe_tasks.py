@@ -118,6 +118,20 @@ def skewed_arms(seed: int) -> dict[str, tuple[Tensor, Tensor]]:
     return {"made-source": source, "made-skewed": (x[rows], y[rows])}
 
 
+def overlapping(share: float, seed: int) -> tuple[Tensor, Tensor]:
+    """Two round classes, two standard deviations apart: one in six lies beyond the middle. The second has the share."""
+    points = torch.Generator().manual_seed(seed)
+    labels = (torch.arange(SAMPLES) < share * SAMPLES).long()
+    x = torch.randn(SAMPLES, FEATURES, generator=points)
+    x[:, 0] += 2 * labels
+    return x, labels
+
+
+def rarer_class(seed: int) -> dict[str, tuple[Tensor, Tensor]]:
+    """Classes of one look in both domains, equally frequent in the source and nine to one in the target."""
+    return {"made-equal": overlapping(0.5, 100 + seed), "made-rare": overlapping(0.1, 200 + seed)}
+
+
 def tumours(seed: int) -> dict[str, tuple[Tensor, Tensor]]:
     """A real table (Wisconsin, 1995): small tumours as source, large ones as target, and with size goes the class."""
     x, y = (torch.from_numpy(part) for part in load_breast_cancer(return_X_y=True))
@@ -189,6 +203,7 @@ TASKS = {
         **_IMAGES,
     ),
     "arms-skewed": Task("feature vectors, classes 10 : 1", "made-source", "made-skewed", _NO_LOSS, made=skewed_arms),
+    "rarer-class": Task("overlapping classes, 1 : 1 to 9 : 1", "made-equal", "made-rare", _NO_LOSS, made=rarer_class),
     "worn-sensor": Task("table of 64 pixels, a worn sensor", "made-new", "made-worn", _GAIN, made=worn_sensor),
     "tumours": Task("table of tumours, small to large", "made-small", "made-large", _NO_LOSS, made=tumours),
 }

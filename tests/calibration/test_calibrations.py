@@ -74,6 +74,18 @@ def test_transcal_counts_a_sample_as_often_as_its_weight(grounds, as_grounds):
     assert transcal_temperature(weighted) != pytest.approx(source_temperature(known), rel=1e-2)
 
 
+def test_transcal_counts_a_class_as_often_as_it_became(grounds, as_grounds):
+    """Where classes differ in frequency alone, and one of them is three times as frequent as the others now."""
+    known = grounds(validation=80)
+    times = torch.where(known.outlook.labels == 1, 3, 1)
+    repeated = as_grounds(
+        known.validation.repeat_interleave(times, 0), known.outlook.labels.repeat_interleave(times), known.target
+    )
+    told = Grounds(known.outlook, known.mixed, torch.tensor([0.5, 1.5, 0.5, 0.5], dtype=torch.float64).log())
+    assert transcal_temperature(told) == pytest.approx(source_temperature(repeated), rel=1e-4)
+    assert transcal_temperature(told) != pytest.approx(source_temperature(known), rel=1e-2)
+
+
 def test_transcal_follows_the_part_of_the_source_that_looks_like_the_target(drawn, as_grounds):
     """Half of the source is right as it is, the other too sure by a factor of four; features tell which is which."""
     logits, labels = drawn(8000)

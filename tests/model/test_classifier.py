@@ -55,6 +55,17 @@ def test_a_layout_reaches_every_layer_and_changes_no_value(channels, layout):
     assert laid_out == [True] * 3
 
 
+@pytest.mark.parametrize("gaussian", [True, False])
+@pytest.mark.parametrize("backbone", ["dtn", "compact"])
+def test_moved_logits_are_means_that_moved(gaussian, backbone):
+    model, images = classifier(gaussian=gaussian, backbone=backbone).eval(), torch.rand(4, *IMAGES)
+    before, offsets = model(images).logits, torch.arange(10, dtype=torch.float64)
+    model.move_logits(offsets)
+    after = model(images).logits
+    torch.testing.assert_close(after.mean, before.mean + offsets.float())
+    assert torch.equal(after.std, before.std)
+
+
 def test_dtn_has_the_papers_layers():
     model = classifier((3, 32, 32), gaussian=True, backbone="dtn")
     shapes = {tuple(p.shape) for p in model.backbone.parameters() if p.ndim > 1}

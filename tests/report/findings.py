@@ -59,6 +59,7 @@ def make(
     temperature=1.5,
     point=False,
     fell_back=False,
+    returned=None,
     warnings=(),
     candidates=None,
 ):
@@ -89,7 +90,7 @@ def make(
             "temperature": temperature,
             "calibration": "pseudocal",
             "accuracy": {"value": 0.812, "low": 0.754, "high": 0.876},
-            "returned": "round 2 of 2" if adapted and not fell_back else "source only",
+            "returned": returned or ("round 2 of 2" if adapted and not fell_back else "source only"),
             "reason": "It has the best corr-c.",
             "warnings": list(warnings),
             "candidates": candidates or {},

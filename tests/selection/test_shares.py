@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from calida.selection import chance_distance, equalising_weights, expected_shares, resample
+from calida.selection import chance_distance, equalising_weights, expected_shares, likely_shares, resample, thin_out
 
 SKEWED = torch.tensor([0.7, 0.1, 0.1, 0.1])  # 0.45 from equal shares
 
@@ -66,3 +66,57 @@ def test_shares_that_are_equal_enough_are_left_alone():
 def test_a_class_that_nobody_has_gets_no_infinite_weight():
     weights = equalising_weights(torch.tensor([0, 0, 1, 2]), torch.tensor([1.0, 0.0, 0.0]))
     torch.testing.assert_close(weights, torch.tensor([1.0, 1.0, 4.0, 4.0]))
+
+
+def overlapping(shares, rows=3000, seed=0):
+    """log p(class | x) of three classes on a line, taken for equally frequent, for samples that have these shares."""
+    generator = torch.Generator().manual_seed(seed)
+    labels = torch.multinomial(torch.tensor(shares), rows, replacement=True, generator=generator)
+    x = 1.5 * labels + torch.randn(rows, generator=generator, dtype=torch.float64)
+    return (-((x[:, None] - 1.5 * torch.arange(3)) ** 2) / 2).log_softmax(-1), labels
+
+
+@pytest.mark.parametrize("shares", [[0.8, 0.15, 0.05], [0.1, 0.1, 0.8], [0.5, 0.0, 0.5]])
+def test_likely_shares_are_those_of_the_samples(shares):
+    log_probs, labels = overlapping(shares)
+    found = likely_shares(log_probs, torch.full((3,), 1 / 3))
+    true = torch.bincount(labels, minlength=3).double() / len(labels)
+    torch.testing.assert_close(found, true, atol=0.04, rtol=0)
+
+
+def test_likely_shares_have_the_highest_likelihood():
+    """Of all shares on a fine grid: p(x) is in proportion to the sum of share times p(class | x) / known share."""
+    known = torch.tensor([0.2, 0.3, 0.5], dtype=torch.float64)
+    log_probs = (overlapping([0.6, 0.3, 0.1])[0] + known.log()).log_softmax(-1)
+    grid = torch.cartesian_prod(torch.arange(0, 1.001, 0.01), torch.arange(0, 1.001, 0.01)).double()
+    grid = torch.cat([grid, 1 - grid.sum(1, keepdim=True)], 1)
+    grid = grid[(grid >= 0).all(1)]
+    likelihood = ((log_probs.exp() / known) @ grid.T).log().mean(0)
+    torch.testing.assert_close(likely_shares(log_probs, known), grid[likelihood.argmax()], atol=0.011, rtol=0)
+
+
+def test_likely_shares_of_certain_answers_are_their_counts():
+    log_probs, known = torch.eye(3)[torch.tensor([0, 0, 0, 2])].log(), torch.full((3,), 1 / 3)
+    torch.testing.assert_close(likely_shares(log_probs, known).float(), torch.tensor([0.75, 0.0, 0.25]))
+
+
+def test_a_class_that_the_source_lacks_has_no_share():
+    log_probs = torch.tensor([[0.6, 0.3, 0.1], [0.2, 0.1, 0.7]]).log()
+    found = likely_shares(log_probs, torch.tensor([0.5, 0.5, 0.0]))
+    torch.testing.assert_close(found.float(), torch.tensor([1.0, 0.0, 0.0]), atol=1e-4, rtol=0)
+    certain = torch.tensor([[0.0, 0.0, 1.0], [1.0, 0.0, 0.0]]).log()
+    assert torch.isfinite(likely_shares(certain, torch.tensor([0.5, 0.5, 0.0]))).all()
+
+
+def test_thinned_out_rows_have_the_shares_and_no_repetition():
+    labels = torch.arange(9000) % 3
+    rows = thin_out(labels, torch.tensor([0.5, 0.4, 0.1]), torch.Generator().manual_seed(0))
+    assert len(rows.unique()) == len(rows)
+    counts = torch.bincount(labels[rows])
+    assert counts[0] == 3000  # of the class that is rare among the labels for its share, everyone
+    torch.testing.assert_close(counts.double() / len(rows), torch.tensor([0.5, 0.4, 0.1]).double(), atol=0.02, rtol=0)
+    torch.testing.assert_close(
+        thin_out(labels, torch.full((3,), 1 / 3), torch.Generator()), torch.arange(9000)
+    )  # nothing to thin out
+    without = thin_out(labels[labels < 2], torch.tensor([0.5, 0.4, 0.1]), torch.Generator())
+    assert len(without) > 5000

@@ -9,6 +9,7 @@ from calida.errors import InputError
 from calida.validation import (
     DEFAULT_RULE,
     LAST,
+    RESHARED,
     SOURCE_ONLY,
     TOLERANCE,
     VALIDATORS,
@@ -19,7 +20,6 @@ from calida.validation import (
     prefers,
     votes,
 )
-from calida.validation.choice import SHIFTED
 
 MAJORITY = len(VOTERS) // 2 + 1
 RULES = (DEFAULT_RULE, LAST, *VALIDATORS)
@@ -193,17 +193,35 @@ def test_where_no_round_won_the_explanation_says_what_was_asked_of_them():
         assert rule not in VALIDATORS or f"a better value of {rule} than the source-only" in reason
 
 
+NEAR, FAR = {"separation": 2.9, "class_separation": 9.0}, {"separation": 9.0, "class_separation": 3.1}
+ALIKE = {"separation": 9.0, "class_separation": 2.9}
+
+
 @pytest.mark.parametrize("rule", RULES)
-def test_where_nothing_tells_the_domains_apart_the_guard_keeps_source_only(rule):
+@pytest.mark.parametrize(
+    ("measured", "guard", "kept"),
+    [(NEAR, True, False), (ALIKE, True, False), (NEAR, False, True), (FAR, True, True), ({}, True, True)],
+)
+def test_where_nothing_tells_the_domains_apart_the_guard_keeps_source_only(rule, measured, guard, kept):
     """However well a round does by the validators; without the guard, and where it is not known, rounds are judged."""
-    equal, other = SHIFTED - 0.1, SHIFTED + 0.1
-    better = record(even(1.0), 0, 1)
-    for found, guard, kept in ((equal, True, False), (equal, False, True), (other, True, True), (None, True, True)):
-        start = record(even(0.0), kept=True, **({} if found is None else {"separation": found}))
-        assert prefers(rule, better, [start], guard) == kept
-        place, reason = explain_choice([start, {**better, "kept": kept}], rule, guard)
-        assert place == ("round 1 of 1" if kept else SOURCE_ONLY)
-        assert ("no shift to adapt to" in reason and "2.9 standard deviations" in reason) == (not kept)
+    start, better = record(even(0.0), kept=True, **measured), record(even(1.0), 0, 1)
+    assert prefers(rule, better, [start], guard) == kept
+    place, reason = explain_choice([start, {**better, "kept": kept}], rule, guard)
+    assert place == ("round 1 of 1" if kept else SOURCE_ONLY)
+    assert ("no shift to adapt to" in reason and "2.9 standard deviations" in reason) == (not kept)
+    assert ("Classes differ in frequency alone" in reason) == (measured == ALIKE)
+
+
+@pytest.mark.parametrize(("gain", "clear"), [(20.1, True), (19.9, False)])
+@pytest.mark.parametrize("measured", [NEAR, ALIKE])
+def test_where_classes_differ_in_frequency_alone_source_only_is_told(measured, gain, clear):
+    """If more answers turn right than as many would by chance: twice the root of those that change."""
+    frequencies = {"source": [0.5, 0.5], "target": [0.9, 0.1], "changed": 100, "gain": gain}
+    start = record(even(0.0), kept=True, frequencies=frequencies, **measured)
+    run = [start, record(even(1.0), 0, 1, kept=False)]
+    place, reason = explain_choice(run, DEFAULT_RULE, True)
+    assert place == (RESHARED if clear else SOURCE_ONLY)
+    assert ("changes 100 answers; about 20 more" in reason) == clear
 
 
 def test_a_recipe_without_adaptation_says_so():

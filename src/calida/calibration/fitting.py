@@ -16,10 +16,14 @@ _ENOUGH = 5000  # target samples for a density ratio
 
 @dataclass(frozen=True)
 class Grounds:
-    """What a temperature can be found from: an outlook, and target pairs in which one part clearly prevails."""
+    """What a temperature can be found from: an outlook, and target pairs in which one part clearly prevails.
+
+    `share_offsets` are the logarithms of how much more frequent each class became, [K], where only that differs.
+    """
 
     outlook: Outlook
     mixed: Mixed
+    share_offsets: Tensor | None = None
 
     @property
     def validation(self) -> Tensor:
@@ -31,6 +35,10 @@ class Grounds:
 
     @cached_property
     def weights(self) -> Tensor:
+        """That make source validation look like the target, with a mean of 1: [V]."""
+        if self.share_offsets is not None:
+            ratios = self.share_offsets.exp()[self.outlook.labels]
+            return ratios / ratios.mean()
         features = self.outlook.target.features
         step = max(len(features) // _ENOUGH, 1)
         return importance_weights(self.outlook.validation.features, features[::step])

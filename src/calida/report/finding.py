@@ -10,7 +10,7 @@ import numpy as np
 
 from calida.report.evidence import Evidence
 from calida.training import SOURCE_PHASE
-from calida.validation import SOURCE_ONLY, returned_record
+from calida.validation import RESHARED, SOURCE_ONLY, returned_record
 
 
 @dataclass(frozen=True)
@@ -49,6 +49,11 @@ class Finding:
     def fell_back(self) -> bool:
         """Whether there was adaptation, and the source-only classifier was returned all the same."""
         return self.adapted and bool(self.trust["returned"] == SOURCE_ONLY)
+
+    @property
+    def reshared(self) -> bool:
+        """Whether the source-only classifier was returned with other class shares."""
+        return bool(self.trust["returned"] == RESHARED)
 
     @property
     def adapted(self) -> bool:

@@ -50,6 +50,9 @@ def judge(finding: Finding) -> Verdict:
     if finding.fell_back:
         headline = "The source-only classifier was returned: there is no sign that adaptation helped"
         return Verdict("care", headline, facts, False, worries)
+    if finding.reshared:
+        headline = "Classes differ in frequency: the source-only classifier was told, nothing else was adapted"
+        return Verdict("care", headline, facts, False, worries)
     if worries:
         level: Level = "bad" if _collapse(finding) else "care"
         return Verdict(level, "Look twice before you use this classifier", facts, False, worries)
@@ -131,7 +134,9 @@ def _classes_sentence(finding: Finding) -> str:
 
 
 def _collapse(finding: Finding) -> list[str]:
-    """One class taking over, or a class of the source that the target never gets."""
+    """One class taking over, or a class of the source that the target never gets, unless that was found to be so."""
+    if finding.reshared:
+        return []
     shares, expected = finding.after["target"]["class_shares"], finding.source_shares()
     found = []
     taken = dominant_class(shares, expected.tolist())

@@ -10,7 +10,14 @@ from calida.selection.pseudo_labels import (
     tempered_labels,
 )
 from calida.selection.schedule import Ramp
-from calida.selection.shares import chance_distance, equalising_weights, expected_shares, resample
+from calida.selection.shares import (
+    chance_distance,
+    equalising_weights,
+    expected_shares,
+    likely_shares,
+    resample,
+    thin_out,
+)
 
 __all__ = [
     "SELECTORS",
@@ -19,10 +26,12 @@ __all__ = [
     "chance_distance",
     "equalising_weights",
     "expected_shares",
+    "likely_shares",
     "resample",
     "select_class_balanced",
     "select_global",
     "select_reweighted",
     "selector",
     "tempered_labels",
+    "thin_out",
 ]

@@ -19,6 +19,22 @@ def expected_shares(predicted: Tensor, error: float) -> Tensor:
     return equal if distance <= error else torch.lerp(predicted, equal, error / distance)
 
 
+def likely_shares(log_probs: Tensor, known: Tensor, tolerance: float = 1e-6, most: int = 1000) -> Tensor:
+    """Class shares under which predictions on unlabelled samples are likeliest: [N, K], [K] -> [K].
+
+    `known` are the shares that the classifier was trained with. If classes look as they did and only their frequencies
+    differ, expectation and maximisation by turns find the new ones (Saerens et al., 2002).
+    """
+    probs, shares = log_probs.double().exp(), known.double()
+    for _ in range(most):
+        weighted = probs * (shares / known.clamp(min=tolerance))
+        better = (weighted / weighted.sum(-1, keepdim=True).clamp(min=torch.finfo(torch.float64).tiny)).mean(0)
+        if bool((better - shares).abs().max() < tolerance):
+            break
+        shares = better
+    return shares
+
+
 def chance_distance(num_classes: int, batch_size: int) -> float:
     """How far from equal the shares of equally frequent classes are in one batch, by chance, in total variation.
 
@@ -33,6 +49,13 @@ def equalising_weights(labels: Tensor, shares: Tensor, tolerance: float = 1e-6) 
     if distance <= tolerance:
         return None
     return 1 / shares.clamp(min=1 / len(labels))[labels]
+
+
+def thin_out(labels: Tensor, shares: Tensor, generator: torch.Generator) -> Tensor:
+    """Rows of which each class has about its share, as many as there can be without repetition: [N], [K] -> [n]."""
+    counts = torch.bincount(labels, minlength=len(shares))
+    kept = torch.where(counts > 0, shares / counts.clamp(min=1), 0.0)
+    return (torch.rand(len(labels), generator=generator) < (kept / kept.max())[labels]).nonzero().flatten()
 
 
 def resample(weights: Tensor, generator: torch.Generator) -> Tensor:

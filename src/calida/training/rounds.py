@@ -25,7 +25,7 @@ from calida.training.loop import train
 from calida.training.phase import SOURCE_PHASE, Domains, Lesson, Phase, StepPlan, build_steps
 from calida.training.records import class_shares, describe_labelled, describe_lesson, describe_target
 from calida.uncertainty import renyi_entropy
-from calida.validation import Outlook, Viewpoint, neighbour_test
+from calida.validation import Outlook, Viewpoint, measure_shift
 
 Record = dict[str, Any]
 _SECONDS_BETWEEN_STEP_RECORDS = 0.5
@@ -131,17 +131,16 @@ def _seen_again(run: Run, model: Classifier) -> Record:
     outlook = run.viewpoint.look(model)
     source = describe_labelled(outlook.validation, run.domains.validation.y)
     target = describe_target(outlook.target)
-    seen = {"source": source, "target": target, **_measure_shift(run)}
+    seen = {"source": source, "target": target, **_measure_shift(run, outlook)}
     return {**run.begun[-1], **seen, **run.measure(outlook), "kept": True}
 
 
-def _measure_shift(run: Run) -> Record:
-    """How far apart the domains lie, for feature vectors; images of two domains never mix."""
-    source, target = run.domains.source.x, run.domains.target
+def _measure_shift(run: Run, outlook: Outlook) -> Record:
+    """What differs between two tables; images of two domains never mix."""
+    (source, labels), target = run.domains.source, run.domains.target
     if not (isinstance(source, Tensor) and isinstance(target, Tensor) and target.ndim == 2):
         return {}
-    found = neighbour_test(source, target, run.seeds.at("neighbours"))
-    return {} if found is None else {"separation": found}
+    return measure_shift(source, labels, target, outlook.target.log_probs, run.seeds.at("neighbours"))
 
 
 def _starting(run: Run, progress: Progress) -> Record:
@@ -296,7 +295,7 @@ class _Round:
         if self.phase.uses_target:
             record["gradient_variance"] = self._gradient_variances()
         else:
-            record |= _measure_shift(self.run)
+            record |= _measure_shift(self.run, after)
         return {**record, **self.run.measure(after)}, after
 
     def _gradient_variances(self) -> dict[Domain, float]:

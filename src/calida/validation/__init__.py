@@ -13,6 +13,7 @@ from calida.validation.choice import (
     DECIDING,
     DEFAULT_RULE,
     LAST,
+    RESHARED,
     SOURCE_ONLY,
     TOLERANCE,
     VOTERS,
@@ -36,6 +37,7 @@ from calida.validation.predictions import (
     mean_entropy,
     nuclear_norm,
 )
+from calida.validation.shift import is_shifted, measure_shift, share_offsets
 from calida.validation.validators import VALIDATORS, Validator, validate
 
 __all__ = [
@@ -45,6 +47,7 @@ __all__ = [
     "LAST",
     "MIXVAL_SHARE",
     "PSEUDOCAL_SHARE",
+    "RESHARED",
     "SOURCE_ONLY",
     "TOLERANCE",
     "VALIDATORS",
@@ -67,7 +70,9 @@ __all__ = [
     "explain_choice",
     "importance_weights",
     "information",
+    "is_shifted",
     "mean_entropy",
+    "measure_shift",
     "merit",
     "mixed_accuracy",
     "neighbour_test",
@@ -77,6 +82,7 @@ __all__ = [
     "prefers",
     "rank",
     "returned_record",
+    "share_offsets",
     "turned",
     "validate",
     "votes",

@@ -3,24 +3,24 @@
 from __future__ import annotations
 
 import difflib
-import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from calida.errors import InputError
+from calida.validation.shift import explain_no_shift, is_shifted, share_offsets
 from calida.validation.validators import VALIDATORS
 
 Record = Mapping[str, Any]
 
 DEFAULT_RULE, LAST = "default", "last"
 SOURCE_ONLY = "source only"  # the candidate that no adaptation has touched
+RESHARED = "source only, with the target's class shares"
 # Measured in docs/trust.md: among rounds that most voters prefer to the source-only classifier, the one whose
 # predictions tell the classes apart best. Less than half a percent is no difference: of such rounds the last is
 # kept, since training settles towards its end.
 VOTERS = ("im", "corr-c", "snd", "class-ami", "mixval")
 DECIDING = "corr-c"
 TOLERANCE = 0.005
-SHIFTED = 3  # standard deviations from domains that mix
 
 
 def check_rule(rule: str) -> None:
@@ -40,11 +40,6 @@ def votes(record: Record, start: Record) -> list[str]:
 def is_preferred(record: Record, start: Record) -> bool:
     """Whether most voters find a round better than the source-only classifier."""
     return 2 * len(votes(record, start)) > len(VOTERS)
-
-
-def is_shifted(start: Record) -> bool:
-    """Whether the target's samples lie elsewhere than the source's; unknown counts as yes."""
-    return bool(start.get("separation", math.inf) > SHIFTED)
 
 
 def prefers(rule: str, record: Record, history: Sequence[Record], guard: bool) -> bool:
@@ -88,11 +83,7 @@ def explain_choice(history: Sequence[Record], rule: str, guard: bool) -> tuple[s
     if rule == DEFAULT_RULE and merit(rule, kept) < max(merit(rule, past) for past in looked if past["kept"]):
         by = f"it is the last whose {name} is the best or less than {TOLERANCE:.1%} from it"
     if kept is start and guard and not is_shifted(start):
-        return SOURCE_ONLY, (
-            "Nothing tells the target's samples from the source's, so there is no shift to adapt to: neighbours "
-            f"are of one domain {start['separation']:.1f} standard deviations oftener than by chance, where {SHIFTED} "
-            "would be a sign."
-        )
+        return (SOURCE_ONLY if share_offsets(start) is None else RESHARED), explain_no_shift(start)
     if kept is start:
         stops = [record for record in looked if "stopped" in record]
         also = "" if rule == LAST else f" and had a better value of {name} than the source-only classifier"
