@@ -244,11 +244,10 @@ def test_classes_that_differ_in_frequency_alone_are_weighed_and_nothing_else(tmp
     """Equal classes two apart, and a target that has nine of the one for one of the other: 84 % without a word of it,
     93 % at the boundary that Bayes' rule puts between them."""
     generator = torch.Generator().manual_seed(0)
-    labels = torch.arange(1200) % 2
-    x = torch.randn(1200, 2, generator=generator)
+    labels = (torch.arange(2000) % 1000 < torch.where(torch.arange(2000) < 1000, 500, 100)).long()
+    x = torch.randn(2000, 2, generator=generator)
     x[:, 0] += 2 * labels
-    rare = (torch.arange(600) % 20 >= 18) == (labels[600:] == 1)  # one class in nine tenths of the rows, and so on
-    source, target, truth = (x[:600], labels[:600]), x[600:][rare], labels[600:][rare]
+    source, target, truth = (x[:1000], labels[:1000]), x[1000:], labels[1000:]
     options = {"pretrain_epochs": 20, "rounds": 1, "passes": 1, "device": "cpu"}
     adapted = calida.adapt(source, target, **options)
     assert adapted.trust.returned == RESHARED
@@ -256,13 +255,15 @@ def test_classes_that_differ_in_frequency_alone_are_weighed_and_nothing_else(tmp
     right = [float((one.labels == truth).double().mean()) for one in (before, after)]
     assert right[1] > right[0] + 0.04
     assert adapted.trust.accuracy.value == pytest.approx(right[1], abs=0.05)
-    frequencies = returned_record(adapted.history)["frequencies"]
-    ratio = torch.tensor(frequencies["target"]) / torch.tensor(frequencies["source"])
+    found = returned_record(adapted.history)["shift"]
+    ratio = torch.tensor(found["target_shares"]) / torch.tensor(found["source_shares"])
     torch.testing.assert_close(after.log_probs, (before.log_probs + ratio.log()).log_softmax(-1), atol=1e-4, rtol=1e-3)
     adapted.save(tmp_path)
     assert torch.equal(calida.load(tmp_path, "cpu").predict(target).log_probs, adapted.predict(target).log_probs)
     alone = calida.adapt(source, target, **options, guard=False)
     assert alone.trust.returned == "round 1 of 1"
+    few = calida.adapt(source, target[:8] + 9, **options, start=adapted.source_only)  # of which nothing can be told
+    assert "separation" not in few.history[-2]["shift"]
 
 
 def test_the_data_are_looked_at_while_the_guard_is_on():

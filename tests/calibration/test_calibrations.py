@@ -74,16 +74,19 @@ def test_transcal_counts_a_sample_as_often_as_its_weight(grounds, as_grounds):
     assert transcal_temperature(weighted) != pytest.approx(source_temperature(known), rel=1e-2)
 
 
-def test_transcal_counts_a_class_as_often_as_it_became(grounds, as_grounds):
-    """Where classes differ in frequency alone, and one of them is three times as frequent as the others now."""
-    known = grounds(validation=80)
+def test_a_class_counts_as_often_as_it_became(grounds, as_grounds):
+    """Where classes differ in frequency alone, and one is three times as frequent as the others; for all estimates."""
+    known = grounds(validation=4000)
     times = torch.where(known.outlook.labels == 1, 3, 1)
     repeated = as_grounds(
         known.validation.repeat_interleave(times, 0), known.outlook.labels.repeat_interleave(times), known.target
     )
     told = Grounds(known.outlook, known.mixed, torch.tensor([0.5, 1.5, 0.5, 0.5], dtype=torch.float64).log())
-    assert transcal_temperature(told) == pytest.approx(source_temperature(repeated), rel=1e-4)
-    assert transcal_temperature(told) != pytest.approx(source_temperature(known), rel=1e-2)
+    assert (
+        transcal_temperature(told) == source_temperature(told) == pytest.approx(source_temperature(repeated), rel=0.02)
+    )
+    for estimate in (thresholded_confidence, confidence_difference):
+        assert estimate(told) == pytest.approx(estimate(repeated), abs=0.01)
 
 
 def test_transcal_follows_the_part_of_the_source_that_looks_like_the_target(drawn, as_grounds):

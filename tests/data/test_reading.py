@@ -205,9 +205,10 @@ def test_decimal_commas(tmp_path):
     path.write_text('a,y\n"1,234",0\n"12,500",1\n17,1\n')
     with pytest.raises(InputError, match=r"column 'a' of .* holds '1,234', a fraction or thousands"):
         read(path, label="y")
-    path.write_text('a,y\n"1,234.5",0\n"2,5",1\n')
-    with pytest.raises(InputError, match=r"is not numeric: it holds '1,234.5'"):
-        read(path, label="y")
+    for wrong in ("1,234.5", "none"):
+        path.write_text(f'a,y\n"2,5",1\n"{wrong}",0\n')
+        with pytest.raises(InputError, match=rf"is not numeric: it holds '{wrong}'"):
+            read(path, label="y")
 
 
 def test_a_single_image_is_a_target(tmp_path):

@@ -193,14 +193,35 @@ def test_where_no_round_won_the_explanation_says_what_was_asked_of_them():
         assert rule not in VALIDATORS or f"a better value of {rule} than the source-only" in reason
 
 
-NEAR, FAR = {"separation": 2.9, "class_separation": 9.0}, {"separation": 9.0, "class_separation": 3.1}
-ALIKE = {"separation": 9.0, "class_separation": 2.9}
+def apart(as_it_is, by_class=9.0, centred=9.0):
+    """Shares that clearly help, if it is them that differ."""
+    found = {
+        "source_shares": [0.5, 0.5],
+        "target_shares": [0.9, 0.1],
+        "share_error": 0.13,
+        "changed": 100,
+        "gain": 20.1,
+    }
+    places = {"separation": as_it_is, "class_separation": by_class, "centred_separation": centred}
+    return {"shift": {**places, **found}}
+
+
+NEAR, FAR, ALIKE, MOVED = apart(2.9), apart(3.1, 3.1), apart(9.0, 2.9, 2.0), apart(9.0, 2.9, 1.8)
+SMALL = {"shift": {"separation": 9.0, "centred_separation": 9.0}}  # too few samples of the same classes
 
 
 @pytest.mark.parametrize("rule", RULES)
 @pytest.mark.parametrize(
     ("measured", "guard", "kept"),
-    [(NEAR, True, False), (ALIKE, True, False), (NEAR, False, True), (FAR, True, True), ({}, True, True)],
+    [
+        (NEAR, True, False),
+        (ALIKE, True, False),
+        (NEAR, False, True),
+        (FAR, True, True),
+        (MOVED, True, True),
+        (SMALL, True, True),
+        ({}, True, True),
+    ],
 )
 def test_where_nothing_tells_the_domains_apart_the_guard_keeps_source_only(rule, measured, guard, kept):
     """However well a round does by the validators; without the guard, and where it is not known, rounds are judged."""
@@ -208,20 +229,30 @@ def test_where_nothing_tells_the_domains_apart_the_guard_keeps_source_only(rule,
     assert prefers(rule, better, [start], guard) == kept
     place, reason = explain_choice([start, {**better, "kept": kept}], rule, guard)
     assert place == ("round 1 of 1" if kept else SOURCE_ONLY)
-    assert ("no shift to adapt to" in reason and "2.9 standard deviations" in reason) == (not kept)
-    assert ("Classes differ in frequency alone" in reason) == (measured == ALIKE)
+    assert ("adapt to" in reason) == (not kept)
+    assert ("2.9 standard deviations" in reason) == (measured == NEAR and guard)
+    assert ("Class frequencies explain" in reason and "but 2.9 if" in reason) == (measured == ALIKE)
 
 
-@pytest.mark.parametrize(("gain", "clear"), [(20.1, True), (19.9, False)])
-@pytest.mark.parametrize("measured", [NEAR, ALIKE])
-def test_where_classes_differ_in_frequency_alone_source_only_is_told(measured, gain, clear):
-    """If more answers turn right than as many would by chance: twice the root of those that change."""
-    frequencies = {"source": [0.5, 0.5], "target": [0.9, 0.1], "changed": 100, "gain": gain}
-    start = record(even(0.0), kept=True, frequencies=frequencies, **measured)
+@pytest.mark.parametrize(
+    ("changes", "told"),
+    [
+        ({}, True),
+        ({"gain": 19.9}, False),  # twice the root of the answers that change
+        ({"gain": float("nan")}, False),
+        ({"share_error": 0.14}, False),  # a third of what they moved by, 0.4
+        ({"separation": 2.9}, False),
+        ({"centred_separation": 3.8}, False),  # not clearly worse than the classes' own
+    ],
+)
+def test_where_classes_differ_in_frequency_alone_source_only_is_told(changes, told):
+    """If that is sure, and more answers turn right than as many would by chance."""
+    start = record(even(0.0), kept=True, **apart(9.0, 2.9))
+    start["shift"] |= changes
     run = [start, record(even(1.0), 0, 1, kept=False)]
     place, reason = explain_choice(run, DEFAULT_RULE, True)
-    assert place == (RESHARED if clear else SOURCE_ONLY)
-    assert ("changes 100 answers; about 20 more" in reason) == clear
+    assert place == (RESHARED if told else SOURCE_ONLY)
+    assert ("changes 100 answers; about 20 more" in reason) == told
 
 
 def test_a_recipe_without_adaptation_says_so():

@@ -1,84 +1,124 @@
 """What differs between two tables, on samples whose distribution is known."""
 
+import json
+
 import pytest
 import torch
 
+from calida.model import Prediction
 from calida.seeds import Seeds
-from calida.validation import is_shifted, measure_shift, share_offsets
+from calida.validation import Mixed, Outlook, is_shifted, measure_shift, share_offsets
 
 ROWS = 800
 
 
-def table(share, moved=0.0, seed=0):
-    """Two classes two apart on the first of three axes; `share` of class 1. The boundary of equal classes is at 1."""
+def table(share, moved=0.0, seed=0, apart=2.0):
+    """Two classes `apart` on the first of three axes, which all `moved` along it; `share` of class 1."""
     generator = torch.Generator().manual_seed(seed)
     labels = (torch.arange(ROWS) < share * ROWS).long()
     x = torch.randn(ROWS, 3, generator=generator, dtype=torch.float64)
-    x[:, 0] += 2 * labels
-    x[:, 1] += moved
+    x[:, 0] += apart * labels + moved
     return x, labels
 
 
-def log_probs(x, share=0.5):
+def log_probs(x, share=0.5, apart=2.0):
     """By Bayes' rule, for a share of class 1."""
-    odds = 2 * (x[:, 0] - 1) + torch.tensor(share / (1 - share)).log()
+    odds = apart * (x[:, 0] - apart / 2) + torch.tensor(share / (1 - share)).log()
     return torch.stack([-odds, odds], 1).div(2).log_softmax(-1)
 
 
-def measured(source_share, target_share, moved=0.0):
-    (x, y), (target, truth) = table(source_share), table(target_share, moved, seed=1)
-    predicted = log_probs(target, source_share)
-    return measure_shift(x, y, target, predicted, Seeds(0)), target, predicted, truth
+def outlook(validation, labels, target):
+    def prediction(values):
+        return Prediction(values, *[values.new_zeros(len(values))] * 3, values)
+
+    return Outlook(prediction(validation), labels, prediction(target), Mixed(target, labels, labels))
 
 
-def test_nothing_differs():
-    found, *_ = measured(0.5, 0.5)
+def measured(source, target, sharpness=1.0, **options):
+    """A source with this share of class 1, a target with that one, and a classifier that is right for the former."""
+    (x, y), (held, kept) = table(source), table(source, seed=2)
+    other, truth = table(target, seed=1, **options)
+    seen = outlook(sharpness * log_probs(held, source), kept, sharpness * log_probs(other, source))
+    return measure_shift(x, y, other, seen, Seeds(0)), other, seen.target.log_probs, truth
+
+
+@pytest.mark.parametrize("share", [0.5, 0.2])
+def test_nothing_differs(share):
+    found, *_ = measured(share, share)
     assert not is_shifted(found)
     assert share_offsets(found) is None
 
 
-@pytest.mark.parametrize(("source", "target"), [(0.5, 0.1), (0.5, 0.95), (0.9, 0.1), (0.1, 0.5)])
+@pytest.mark.parametrize(("source", "target"), [(0.5, 0.1), (0.5, 0.95), (0.1, 0.5)])
 def test_classes_that_differ_in_frequency_alone(source, target):
     """The offsets are those of Bayes' rule, and the expected gain is the true one."""
     found, x, predicted, truth = measured(source, target)
-    assert found["separation"] > 3 > found["class_separation"]
+    assert found["shift"]["separation"] > 3 > found["shift"]["class_separation"]
     assert not is_shifted(found)
+    assert json.loads(json.dumps(found)) == found
     offsets = share_offsets(found)
     expected = torch.tensor([(1 - target) / (1 - source), target / source]).log().double()
     torch.testing.assert_close(offsets, expected, atol=0.35, rtol=0)
     before, after = predicted.argmax(-1), (predicted + offsets).argmax(-1)
-    frequencies = found["frequencies"]
-    assert frequencies["changed"] == int((before != after).sum())
+    assert found["shift"]["changed"] == int((before != after).sum())
     gain = int((after == truth).sum()) - int((before == truth).sum())
-    assert frequencies["gain"] == pytest.approx(gain, abs=25)
+    assert found["shift"]["gain"] == pytest.approx(gain, abs=25)
     best = log_probs(x, target).argmax(-1)
     assert (after == truth).double().mean() == pytest.approx(float((best == truth).double().mean()), abs=0.015)
 
 
+def test_one_shape_for_two_reasons_is_left_alone():
+    """Nine to one and one to nine are mirror images, and look as if all samples had moved."""
+    found, *_ = measured(0.9, 0.1)
+    assert not is_shifted(found)
+    assert share_offsets(found) is None
+
+
 @pytest.mark.parametrize("target", [0.5, 0.2])
-def test_samples_that_lie_elsewhere(target):
-    found, *_ = measured(0.5, target, moved=1.5)
-    assert is_shifted(found)
+@pytest.mark.parametrize("moved", [1.0, -1.5])
+def test_samples_that_lie_elsewhere(target, moved):
+    """Along the axis of the classes, where the source-only classifier takes it for other shares."""
+    found, *_ = measured(0.5, target, moved=moved)
+    assert share_offsets(found) is None
+    assert is_shifted(found) or target != 0.5
+
+
+@pytest.mark.parametrize("sharpness", [0.4, 0.1])
+def test_a_classifier_that_doubts_too_much_is_not_believed(sharpness):
+    """It finds shares on the source that are not there; a change of them in the target is no witness either."""
+    found, *_ = measured(0.2, 0.6, sharpness)
+    assert found["shift"]["share_error"] > 0.15
     assert share_offsets(found) is None
 
 
 def test_a_classifier_without_doubts_has_nothing_to_gain():
-    (x, y), (target, _) = table(0.5), table(0.1, seed=1)
-    found = measure_shift(x, y, target, 50 * log_probs(target), Seeds(0))
+    found, *_ = measured(0.5, 0.1, sharpness=50.0)
     assert not is_shifted(found)
     assert share_offsets(found) is None
 
 
 def test_too_few_samples_say_nothing():
     (x, y), (target, _) = table(0.5), table(0.5, seed=1)
-    found = measure_shift(x, y, target[:6], log_probs(target[:6]), Seeds(0))
-    assert "separation" not in found
+    seen = outlook(log_probs(x), y, log_probs(target[:6]))
+    found = measure_shift(x, y, target[:6], seen, Seeds(0))
+    assert "separation" not in found["shift"]
     assert is_shifted(found)
+    assert share_offsets(found) is None
 
 
-def test_a_class_that_the_source_lacks():
+def test_a_class_that_nobody_has_gets_no_more_frequent():
+    """However many samples either domain has."""
     (x, y), (target, _) = table(0.5), table(0.1, seed=1)
-    three = torch.cat([log_probs(target), torch.full((ROWS, 1), -9.0)], 1).log_softmax(-1)
-    offsets = share_offsets(measure_shift(x, y, target, three, Seeds(0)))
-    assert torch.isfinite(offsets).all()
-    assert offsets[0] > 0.4 > 0 > offsets[1]
+    three = [torch.cat([log_probs(one), torch.full((ROWS, 1), -30.0)], 1).log_softmax(-1) for one in (x, target)]
+    for rows in (ROWS, 100):
+        seen = outlook(three[0], y, three[1][-rows:])
+        found = measure_shift(x, y, target[-rows:], seen, Seeds(0))["shift"]
+        ratio = found["target_shares"][2] / found["source_shares"][2]
+        assert 0 < ratio <= 1
+
+
+def test_numbers_of_any_kind_are_compared():
+    x, y = table(0.5)
+    as_bytes = (20 * x + 128).clamp(0, 255).byte()
+    found = measure_shift(as_bytes, y, as_bytes, outlook(log_probs(x), y, log_probs(x)), Seeds(0))
+    assert not is_shifted(found)

@@ -33,7 +33,7 @@ def mean_confidence(log_probs: Tensor) -> float:
 def thresholded_confidence(grounds: Grounds) -> float:
     """Share of the target above the confidence that as many source samples exceed as are right (ATC; Garg, 2022)."""
     validation, target = (part.amax(-1) for part in (grounds.validation, grounds.target))
-    right = accuracy(grounds.validation, grounds.outlook.labels)
+    right = accuracy(grounds.validation, grounds.labels)
     wrong = min(round((1 - right) * len(validation)), len(validation) - 1)
     threshold = validation.sort().values[wrong]
     return float((target >= threshold).double().mean())
@@ -41,7 +41,7 @@ def thresholded_confidence(grounds: Grounds) -> float:
 
 def confidence_difference(grounds: Grounds) -> float:
     """Source accuracy less what mean confidence loses from source to target (DoC; Guillory et al., 2021)."""
-    right = accuracy(grounds.validation, grounds.outlook.labels)
+    right = accuracy(grounds.validation, grounds.labels)
     return _share(right - mean_confidence(grounds.validation) + mean_confidence(grounds.target))
 
 

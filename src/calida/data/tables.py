@@ -104,7 +104,7 @@ def _with_points(words: pl.Series, name: str) -> pl.Series:
 
 def _is_number(value: object) -> bool:
     try:
-        float(str(value))
+        float(str(value).replace(",", "."))
     except ValueError:
         return False
     return True

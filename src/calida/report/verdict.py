@@ -35,7 +35,9 @@ class Verdict:
 
 def judge(finding: Finding) -> Verdict:
     """Judge a run by what is known of it; only an oracle's labels allow a word on target accuracy."""
-    worries = [*finding.trust["warnings"], *_collapse(finding), *_certainty(finding)]
+    worries = list(finding.trust["warnings"])
+    if not finding.reshared:  # its class shares, and so its certainty, are meant to differ from the source's
+        worries += [*_collapse(finding), *_certainty(finding)]
     if "oracle" in finding.after:
         return _with_oracle(finding, worries)
     worries += _weakness(finding)  # what an oracle's figures would say better
@@ -86,7 +88,8 @@ def _with_oracle(finding: Finding, worries: list[str]) -> Verdict:
     clear = _is_clear(finding)
     if clear and gain >= 0.5:
         level: Level = "care" if worries or after["ece"] > _POOR_ECE else "good"
-        return Verdict(level, f"Adaptation raised target accuracy {share} (oracle)", sentences, True, worries)
+        doing = "Knowing how frequent classes are" if finding.reshared else "Adaptation"
+        return Verdict(level, f"{doing} raised target accuracy {share} (oracle)", sentences, True, worries)
     if not clear or gain > -0.5:
         return Verdict(
             "care", f"Adaptation left target accuracy where it was, {share} (oracle)", sentences, True, worries
@@ -134,9 +137,7 @@ def _classes_sentence(finding: Finding) -> str:
 
 
 def _collapse(finding: Finding) -> list[str]:
-    """One class taking over, or a class of the source that the target never gets, unless that was found to be so."""
-    if finding.reshared:
-        return []
+    """One class taking over, or a class of the source that the target never gets."""
     shares, expected = finding.after["target"]["class_shares"], finding.source_shares()
     found = []
     taken = dominant_class(shares, expected.tolist())
@@ -158,7 +159,7 @@ def _weakness(finding: Finding) -> list[str]:
     found = []
     if accuracy < _WEAK:
         found.append(f"It is right on only {accuracy:.1%} of held-out source: train longer, or with a larger network.")
-    if confidence > accuracy + 0.1:
+    if confidence > accuracy + 0.1 and not finding.reshared:
         found.append(
             f"Its mean confidence on target is {confidence:.1%}, but even on source it is right only {accuracy:.1%} of "
             "the time: take its probabilities as too high."

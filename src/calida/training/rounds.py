@@ -140,7 +140,7 @@ def _measure_shift(run: Run, outlook: Outlook) -> Record:
     (source, labels), target = run.domains.source, run.domains.target
     if not (isinstance(source, Tensor) and isinstance(target, Tensor) and target.ndim == 2):
         return {}
-    return measure_shift(source, labels, target, outlook.target.log_probs, run.seeds.at("neighbours"))
+    return measure_shift(source, labels, target, outlook, run.seeds.at("neighbours"))
 
 
 def _starting(run: Run, progress: Progress) -> Record:

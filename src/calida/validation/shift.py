@@ -1,4 +1,4 @@
-"""What differs between two tables: where samples lie, or only how frequent their classes are; and what follows."""
+"""What differs between two tables: nothing, how frequent classes are, or where samples lie; and what follows."""
 
 from __future__ import annotations
 
@@ -12,75 +12,113 @@ from torch import Tensor
 from calida.seeds import Seeds
 from calida.selection import likely_shares, thin_out
 from calida.validation.neighbours import neighbour_test
+from calida.validation.outlook import Outlook
 
 Record = Mapping[str, Any]
 
-_SHIFTED = 3  # standard deviations from domains that mix
+_APART = 3  # standard deviations from domains that mix
+_BETTER = 1  # standard deviations less, to explain the difference clearly better
 _CLEAR = 2  # standard deviations of as many answers that turn right or wrong by chance
+_ENOUGH = 20_000  # target samples to find shares from
+_ERROR = 1 / 3  # of what shares are said to have moved by, the most that is wrong on source
 
 
-def measure_shift(source: Tensor, labels: Tensor, target: Tensor, log_probs: Tensor, seeds: Seeds) -> dict[str, Any]:
-    """How far apart the domains lie, how far the same classes do, and how frequent these are: columns of a record.
+def measure_shift(source: Tensor, labels: Tensor, target: Tensor, outlook: Outlook, seeds: Seeds) -> dict[str, Any]:
+    """How far apart two tables lie, and what that may come from: a column of the source-only classifier's record.
 
-    [S, D], [S], [T, D], [T, K] by the source-only classifier. For the same classes, the target is compared with source
-    samples whose classes are as frequent as in the target. `changed` are the answers that would change if the
-    classifier knew these frequencies, and `gain` is how many more of them it would then expect to be right.
+    [S, D], [S], [T, D]. `class_separation` is what is left if the source is thinned out to classes as frequent as in
+    the target, `centred_separation` if its mean is moved to the target's.
     """
-    shares = torch.bincount(labels, minlength=log_probs.shape[-1]).double() / len(labels)
-    likely = likely_shares(log_probs, shares)
-    alike = thin_out(labels, likely, seeds.generator("alike"))
-    found = {
-        "separation": neighbour_test(source, target, seeds),
-        "class_separation": neighbour_test(source[alike], target, seeds),
+    source, target, predicted = source.float(), target.float(), outlook.target.log_probs
+    shares = _shares(labels, predicted.shape[-1])
+    likely = likely_shares(predicted[:: max(len(predicted) // _ENOUGH, 1)], shares)
+    pairs = {
+        "separation": source,
+        "class_separation": source[thin_out(labels, likely, seeds.generator("alike"))],
+        "centred_separation": source - source.mean(0) + target.mean(0),
     }
-    # No class is rarer than one sample of its domain.
-    frequencies = {"source": shares.clamp(min=1 / len(labels)), "target": likely.clamp(min=1 / len(target))}
-    moved = (log_probs.double() + _offsets(frequencies)).softmax(-1)
-    now, then = moved.amax(-1), moved.gather(-1, log_probs.argmax(-1, keepdim=True)).squeeze(-1)
+    found = {name: neighbour_test(domain, target, seeds) for name, domain in pairs.items()}
+    # A class that is not found may still be there once, or as rarely as in the source.
+    known = shares.clamp(min=1 / len(labels))
+    likely = torch.maximum(likely, known.clamp(max=1 / len(target)))
     return {
-        **{name: value for name, value in found.items() if value is not None},
-        "frequencies": {
-            **{domain: values.tolist() for domain, values in frequencies.items()},
-            "changed": int((now > then).sum()),
-            "gain": float((now - then).sum()),
-        },
+        "shift": {
+            **{name: value for name, value in found.items() if value is not None},
+            "source_shares": known.tolist(),
+            "target_shares": likely.tolist(),
+            "share_error": _distance(
+                likely_shares(outlook.validation.log_probs, shares), _shares(outlook.labels, len(shares))
+            ),
+            **_gain(predicted, (likely / known).log()),
+        }
     }
+
+
+def _gain(log_probs: Tensor, offsets: Tensor) -> dict[str, Any]:
+    """Answers that change if logits move, [T, K] and [K], and how many more of them should be right then."""
+    moved = (log_probs.double() + offsets).softmax(-1)
+    now, then = moved.amax(-1), moved.gather(-1, log_probs.argmax(-1, keepdim=True)).squeeze(-1)
+    return {"changed": int((now > then).sum()), "gain": float((now - then).sum())}
+
+
+def differ_in_shares(start: Record) -> bool:
+    """Whether other class shares explain what tells the domains apart, and another place not clearly better."""
+    found = start.get("shift", {})
+    apart = found.get("class_separation", math.inf)
+    return bool(apart <= _APART and apart <= found["centred_separation"] + _BETTER)
 
 
 def is_shifted(start: Record) -> bool:
     """Whether the target's samples lie elsewhere than the source's, of the same classes too; unknown counts as yes."""
-    return all(start.get(measure, math.inf) > _SHIFTED for measure in ("separation", "class_separation"))
+    return bool(start.get("shift", {}).get("separation", math.inf) > _APART) and not differ_in_shares(start)
 
 
 def share_offsets(start: Record) -> Tensor | None:
     """What to add to the source-only classifier's logits where classes differ in frequency alone: [K], or None.
 
-    By Bayes' rule, the logarithm of how much more frequent each class has become. Only where it is clear that more
-    answers turn right by that than wrong: frequencies are estimates, and a good classifier has little to gain.
+    By Bayes' rule, the logarithm of how much more frequent each class has become. Only where shares explain the
+    difference clearly better than another place of the samples, which looks alike where classes overlap; where more
+    answers clearly turn right by that than wrong; and where shares that are known are found: a good classifier has
+    little to gain, and one that is too sure or not sure enough finds shares that are not there.
     """
-    found = start.get("frequencies")
-    if found is None or is_shifted(start) or found["gain"] <= _CLEAR * math.sqrt(found["changed"]):
+    found = start.get("shift", {})
+    if "class_separation" not in found:
         return None
-    return _offsets({domain: torch.tensor(found[domain], dtype=torch.float64) for domain in ("source", "target")})
+    source, target = (torch.tensor(found[f"{domain}_shares"], dtype=torch.float64) for domain in ("source", "target"))
+    sure = (
+        found["separation"] > _APART >= found["class_separation"],
+        found["centred_separation"] >= found["class_separation"] + _BETTER,
+        found["share_error"] < _ERROR * _distance(source, target),
+        found["gain"] > _CLEAR * math.sqrt(found["changed"]),
+    )
+    return (target / source).log() if all(sure) else None
 
 
 def explain_no_shift(start: Record) -> str:
     """Why there is nothing to adapt to, and what was done instead, in sentences."""
-    measure, found = "separation", "Nothing tells the target's samples from the source's"
-    if start[measure] > _SHIFTED or share_offsets(start) is not None:
-        measure, found = "class_separation", "Classes differ in frequency alone, and each looks as it did"
+    found = start["shift"]
+    apart = f"neighbours are of one domain {found['separation']:.1f} standard deviations oftener than by chance"
+    if found["separation"] <= _APART:
+        return (
+            "Nothing tells the target's samples from the source's, so there is no shift to adapt to: "
+            f"{apart}, where {_APART} would be a sign."
+        )
     told = (
-        f"{found}, so there is no shift to adapt to: neighbours are of one domain {start[measure]:.1f} standard "
-        f"deviations oftener than by chance, where {_SHIFTED} would be a sign."
+        "Class frequencies explain what tells the domains apart, so no other shift is sure enough to adapt to: "
+        f"{apart}, but {found['class_separation']:.1f} if classes are as frequent in both."
     )
     if share_offsets(start) is None:
         return told
-    changed, gain = start["frequencies"]["changed"], start["frequencies"]["gain"]
     return (
         f"{told} The source-only classifier now weighs classes by how frequent they are in the target, which changes "
-        f"{changed:,} answers; about {gain:,.0f} more of them should be right than before."
+        f"{found['changed']:,} answers; about {found['gain']:,.0f} more of them should be right than before."
     )
 
 
-def _offsets(frequencies: Mapping[str, Tensor]) -> Tensor:
-    return (frequencies["target"] / frequencies["source"]).log()
+def _shares(labels: Tensor, num_classes: int) -> Tensor:
+    return torch.bincount(labels, minlength=num_classes).double() / len(labels)
+
+
+def _distance(first: Tensor, second: Tensor) -> float:
+    """In total variation."""
+    return float((first - second).abs().sum()) / 2
