@@ -9,7 +9,8 @@ import torch
 from torch import Tensor
 
 from calida.report.evidence import Evidence, View
-from calida.training import class_shares, mean_class_accuracy
+from calida.selection import class_shares
+from calida.training import mean_class_accuracy
 from calida.uncertainty import aurc, brier, calibration_error, nll, renyi_entropy
 
 
@@ -35,7 +36,7 @@ def _describe(view: View, validation_labels: Tensor, truth: Tensor | None) -> di
             "aleatoric": aleatoric,
             "epistemic": epistemic,
             "confidence": float(target.amax(-1).exp().mean()),
-            "class_shares": class_shares(target.argmax(-1), target.shape[-1]),
+            "class_shares": class_shares(target.argmax(-1), target.shape[-1]).tolist(),
         },
     }
     if truth is None:

@@ -12,6 +12,7 @@ from calida.selection.pseudo_labels import (
 from calida.selection.schedule import Ramp
 from calida.selection.shares import (
     chance_distance,
+    class_shares,
     equalising_weights,
     expected_shares,
     likely_shares,
@@ -24,6 +25,7 @@ __all__ = [
     "Ramp",
     "Selection",
     "chance_distance",
+    "class_shares",
     "equalising_weights",
     "expected_shares",
     "likely_shares",

@@ -8,6 +8,12 @@ import torch
 from torch import Tensor
 
 
+def class_shares(labels: Tensor, num_classes: int) -> Tensor:
+    """How frequent each class is: [N] -> [K]; nowhere, if there is no label."""
+    counts = torch.bincount(labels, minlength=num_classes).double()
+    return counts / counts.sum().clamp(min=1)
+
+
 def expected_shares(predicted: Tensor, error: float) -> Tensor:
     """Of the class shares that may lie behind predicted ones, those nearest to equal: [K] -> [K].
 

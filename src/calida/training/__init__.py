@@ -4,7 +4,6 @@ from calida.training.checkpoint import has_checkpoint, load_weights
 from calida.training.loop import train
 from calida.training.phase import SOURCE_PHASE, Domains, Lesson, Phase, Teaching, build_steps
 from calida.training.records import (
-    class_shares,
     describe_labelled,
     describe_target,
     mean_class_accuracy,
@@ -26,7 +25,6 @@ __all__ = [
     "Teaching",
     "build_steps",
     "bundle_files",
-    "class_shares",
     "describe_labelled",
     "describe_target",
     "has_bundle",

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from calida.model import Prediction
+from calida.selection import class_shares
 from calida.training.phase import Lesson
 from calida.uncertainty import calibration_error, nll
 
@@ -19,7 +20,7 @@ def describe_target(prediction: Prediction) -> dict[str, Any]:
         "aleatoric": float(prediction.aleatoric.mean()),
         "epistemic": float(prediction.epistemic.mean()),
         "confidence": float(prediction.confidence.mean()),
-        "class_shares": class_shares(prediction.labels, prediction.log_probs.shape[-1]),
+        "class_shares": class_shares(prediction.labels, prediction.log_probs.shape[-1]).tolist(),
     }
 
 
@@ -45,13 +46,8 @@ def describe_lesson(lesson: Lesson) -> dict[str, Any]:
     chosen = lesson.labels[lesson.selected].argmax(-1)
     return {
         "share": float(lesson.selected.double().mean()),
-        "class_shares": class_shares(chosen, lesson.labels.shape[-1]),
+        "class_shares": class_shares(chosen, lesson.labels.shape[-1]).tolist(),
     }
-
-
-def class_shares(labels: Tensor, num_classes: int) -> list[float]:
-    counts = torch.bincount(labels, minlength=num_classes).double()
-    return [float(share) for share in counts / counts.sum().clamp(min=1)]
 
 
 def print_rounds(record: dict[str, Any]) -> None:

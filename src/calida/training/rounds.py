@@ -19,11 +19,11 @@ from calida.errors import InputError, NonFiniteError
 from calida.model import Classifier, follow, make_teacher, scratch_buffers
 from calida.objective import Domain, DualAscent, GradientVariance, Step, TargetEntropy, Term
 from calida.seeds import Seeds
-from calida.selection import chance_distance, equalising_weights, expected_shares
+from calida.selection import chance_distance, class_shares, equalising_weights, expected_shares
 from calida.training.checkpoint import Progress, has_checkpoint, read_checkpoint, save_checkpoint
 from calida.training.loop import train
 from calida.training.phase import SOURCE_PHASE, Domains, Lesson, Phase, StepPlan, build_steps
-from calida.training.records import class_shares, describe_labelled, describe_lesson, describe_target
+from calida.training.records import describe_labelled, describe_lesson, describe_target
 from calida.uncertainty import renyi_entropy
 from calida.validation import Outlook, Viewpoint, measure_shift
 
@@ -195,7 +195,7 @@ class _Round:
         error = self.phase.share_doubt * (1 - seen["confidence"])
         expected = expected_shares(torch.tensor(seen["class_shares"]), error)
         weights: dict[Domain, Tensor | None] = {
-            "source": equalising_weights(source, torch.tensor(class_shares(source, classes)), tolerance),
+            "source": equalising_weights(source, class_shares(source, classes).float(), tolerance),
             "target": equalising_weights(before.target.labels, expected),
         }
         return {domain: weight for domain, weight in weights.items() if weight is not None}

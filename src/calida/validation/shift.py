@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from calida.seeds import Seeds
-from calida.selection import likely_shares, thin_out
+from calida.selection import class_shares, likely_shares, thin_out
 from calida.validation.neighbours import neighbour_test
 from calida.validation.outlook import Outlook
 
@@ -30,7 +30,7 @@ def measure_shift(source: Tensor, labels: Tensor, target: Tensor, outlook: Outlo
     the target, `centred_separation` if its mean is moved to the target's.
     """
     source, target, predicted = source.float(), target.float(), outlook.target.log_probs
-    shares = _shares(labels, predicted.shape[-1])
+    shares = class_shares(labels, predicted.shape[-1])
     likely = likely_shares(predicted[:: max(len(predicted) // _ENOUGH, 1)], shares)
     pairs = {
         "separation": source,
@@ -47,7 +47,7 @@ def measure_shift(source: Tensor, labels: Tensor, target: Tensor, outlook: Outlo
             "source_shares": known.tolist(),
             "target_shares": likely.tolist(),
             "share_error": _distance(
-                likely_shares(outlook.validation.log_probs, shares), _shares(outlook.labels, len(shares))
+                likely_shares(outlook.validation.log_probs, shares), class_shares(outlook.labels, len(shares))
             ),
             **_gain(predicted, (likely / known).log()),
         }
@@ -113,10 +113,6 @@ def explain_no_shift(start: Record) -> str:
         f"{told} The source-only classifier now weighs classes by how frequent they are in the target, which changes "
         f"{found['changed']:,} answers; about {found['gain']:,.0f} more of them should be right than before."
     )
-
-
-def _shares(labels: Tensor, num_classes: int) -> Tensor:
-    return torch.bincount(labels, minlength=num_classes).double() / len(labels)
 
 
 def _distance(first: Tensor, second: Tensor) -> float:
