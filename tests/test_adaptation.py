@@ -35,13 +35,17 @@ def test_a_prediction_has_all_that_one_can_act_on(adapted):
     assert [record["phase"] for record in adapted.history] == ["pretrain"] * 2 + ["adapt"] * 2
 
 
-def test_batches_shrink_to_the_smaller_domain():
+def test_batches_shrink_to_the_domain_that_they_come_from():
+    """A small source makes them smaller; a small target is a batch of its own, and pre-training goes on as ever."""
     source, target, _ = shift.make(rows=200)
-    few = calida.adapt(source, target[:30], "rer-inf-gvr", **SMALL)
-    assert few.recipe.batch_size == 30
-    same = calida.adapt(source, target[:30], "rer-inf-gvr", **{**SMALL, "batch_size": 30})
+    little = tuple(part[:34] for part in source)
+    few = calida.adapt(little, target, "rer-inf-gvr", **SMALL)
+    assert few.recipe.batch_size == 30  # less what is held out
+    same = calida.adapt(little, target, "rer-inf-gvr", **{**SMALL, "batch_size": 30})
     assert all(torch.equal(value, same.classifier.state_dict()[k]) for k, value in few.classifier.state_dict().items())
-    assert calida.adapt(source, target[:3], "rer-1", **SMALL).recipe.batch_size == 3
+    for rows in (3, 30):
+        history = calida.adapt(source, target[:rows], "rer-1", **SMALL).history
+        assert [record["steps"] for record in history if record["phase"] == "pretrain"] == [180 // 40] * 2
 
 
 def test_a_feature_that_only_varies_in_the_target_does_not_drown_the_others():
