@@ -61,7 +61,7 @@ def _gain(log_probs: Tensor, offsets: Tensor) -> dict[str, Any]:
     return {"changed": int((now > then).sum()), "gain": float((now - then).sum())}
 
 
-def differ_in_shares(start: Record) -> bool:
+def _shares_explain(start: Record) -> bool:
     """Whether other class shares explain what tells the domains apart, and another place not clearly better."""
     found = start.get("shift", {})
     apart = found.get("class_separation", math.inf)
@@ -70,7 +70,7 @@ def differ_in_shares(start: Record) -> bool:
 
 def is_shifted(start: Record) -> bool:
     """Whether the target's samples lie elsewhere than the source's, of the same classes too; unknown counts as yes."""
-    return bool(start.get("shift", {}).get("separation", math.inf) > _APART) and not differ_in_shares(start)
+    return bool(start.get("shift", {}).get("separation", math.inf) > _APART) and not _shares_explain(start)
 
 
 def share_offsets(start: Record) -> Tensor | None:
