@@ -13,13 +13,13 @@ from __future__ import annotations
 import argparse
 import json
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import joblib
-from recipe_tasks import DIGITS, TASKS
+from recipe_tasks import DIGITS, SHORTER, TASKS
 
 from calida.files import write_atomically
 from calida.recipes import get_recipe
@@ -81,12 +81,13 @@ PARTS: dict[str, dict[str, list[Variant]]] = {
     "special": {task: [CALIDA, *variants.values()] for task, variants in SPECIAL.items()},
     "field": {task: [CALIDA, *FIELD.values()] for task in DIGITS},
 }
-OWN_SIZE = ("aims",)  # the others compare many runs, with small images
+OWN_SIZE = ("aims",)  # the others compare many runs, with small images on a shorter schedule
 
 
 def make_job(task: str, variant: Variant, seed: int, work: Path, small: bool) -> Job:
     config = TASKS[task].config(seed, work / "made", small)
-    own = {} if variant.recipe == CALIDA.recipe else TASKS[task].paper
+    mine = variant.recipe == CALIDA.recipe
+    own: Mapping[str, Any] = (SHORTER if small else {}) if mine else TASKS[task].paper
     adapts = get_recipe(variant.recipe).rounds > 0
     own = {name: value for name, value in own.items() if adapts or name in PRETRAINING}
     return Job(task, replace(config, recipe=variant.recipe, settings={**own, **variant.settings}))

@@ -22,6 +22,10 @@ from calida.runs import RunConfig, open_data
 from calida.studies import PROTOCOLS, SVHN_MNIST
 
 
+# Where many runs are compared, images are small and epochs and rounds of the default recipe shorter.
+SHORTER = {"shortest_epoch": 1, "longest_epoch": 60, "shortest_round": 1, "longest_round": 150}
+
+
 class Aim(NamedTuple):
     """An accuracy to reach, in per cent, or points over source-only."""
 

@@ -22,7 +22,26 @@ def test_a_round_is_its_passes_or_the_longest_it_may_be(schedule, longest, turns
     assert sum(plan.size for plan in plans) == phase.estimate_samples(100, 35) == 2 * 10 * turns
 
 
-@pytest.mark.parametrize("name", ["longest_epoch", "longest_round"])
+@pytest.mark.parametrize(
+    ("shortest", "longest", "turns"), [(1, None, 20), (20, None, 20), (35, None, 35), (100, None, 60), (50, 30, 30)]
+)
+def test_a_small_set_is_gone_through_more_often_and_at_most_thrice(shortest, longest, turns):
+    phase = Phase("adapt", BOTH, rounds=1, passes=2, batch_size=10, shortest=shortest, longest=longest)
+    plans = phase.plan({"source": torch.arange(100), "target": torch.arange(35)}, Seeds(0))
+    assert sum("source" in plan.rows for plan in plans) == turns
+    seen = torch.cat([plan.rows["source"] for plan in plans if "source" in plan.rows]).bincount(minlength=100)
+    assert seen.max() - seen.min() <= 1  # every pass goes through all of them
+
+
+@pytest.mark.parametrize(("shape", "batches"), [((400, 1, 8, 8), 12), ((400, 64), 4)])
+def test_only_images_have_a_shortest_epoch(shape, batches):
+    recipe = get_recipe("calida").with_settings(shortest_epoch=20, shortest_round=20).fitted_to(shape)
+    pretraining, adaptation = phases(recipe)
+    assert pretraining.estimate_samples(400, 400) == 100 * batches
+    assert adaptation.estimate_samples(400, 400) == 200 * min(20, 2 * batches)
+
+
+@pytest.mark.parametrize("name", ["shortest_epoch", "longest_epoch", "shortest_round", "longest_round"])
 def test_a_round_without_a_batch_is_refused(name):
     with pytest.raises(InputError, match=name):
         get_recipe("calida").with_settings(**{name: 0})

@@ -53,7 +53,7 @@ class Task:
     def train(self, recipe: Recipe, folder: Path | None, observe: Observe, resume: bool) -> Adapted:
         """Train on source unless there is a start, adapt by the recipe, choose a round, calibrate it."""
         domains, seeds = self.domains, Seeds(self.seed)
-        recipe = recipe.fitted_to(len(domains.source.y))
+        recipe = recipe.fitted_to(domains.source.x.shape)
         network = self._network(recipe)
         classifier = build_classifier(network, seeds, self.own_backbone)
         classifier.standardize.fit(domains.source.x, domains.target)  # type: ignore[operator]

@@ -26,7 +26,7 @@ DEMO = RunConfig(
     target_labels=INSIDE,
     backbone="compact",
     size=20,
-    settings={"pretrain_epochs": 20, "rounds": 7, "passes": 1},
+    settings={"pretrain_epochs": 20, "rounds": 7, "passes": 1, "shortest_round": 1},
 )
 
 

@@ -62,11 +62,14 @@ _CALIDA = replace(
     _entropy_recipe(1.0),
     name="calida",
     summary="an averaged teacher labels what augmented views must agree with; all classes in use, a little entropy",
-    # A step costs and teaches the same on any data: of a large set, an epoch or a round takes a part.
+    # A step costs and teaches the same on any data: of a large set, an epoch or a round takes a part, and a small one
+    # is gone through more often.
     pretrain_epochs=40,
-    longest_epoch=60,
+    shortest_epoch=45,
+    longest_epoch=90,
     passes=2,
-    longest_round=150,
+    shortest_round=90,
+    longest_round=200,
     affine=1.0,
     noise=0.3,
     pretrain_learning_rate=2e-3,

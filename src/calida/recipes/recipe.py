@@ -6,7 +6,7 @@ import difflib
 import math
 import re
 import typing
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any, Literal
 
@@ -42,12 +42,14 @@ class Recipe:
     dropping: float = 0.0
     # Pre-training on source.
     pretrain_epochs: int = 30
+    shortest_epoch: int = 1  # in batches of images, if thrice as many passes reach it; tables take fewer steps
     longest_epoch: int | None = None  # in batches, however many samples there are
     pretrain_learning_rate: float = 1e-3
     pretrain_final_rate: float = 1.0  # share of that rate left at the end
     # Adaptation.
     rounds: int = 0
     passes: int = 2
+    shortest_round: int = 1  # as for epochs
     longest_round: int | None = None  # in batches, however many passes that would be
     learning_rate: float = 1e-3
     final_rate: float = 0.03  # share of the learning rate left in the last round, so that runs settle
@@ -101,14 +103,19 @@ class Recipe:
         recipe.check()
         return recipe
 
-    def fitted_to(self, samples: int) -> Recipe:
+    def fitted_to(self, shape: Sequence[int]) -> Recipe:
         """With batches that so few source samples can fill, and no more groups in them than they have pairs.
 
-        A smaller target needs nothing: its batches are as large as it is, and short batches have fewer groups.
+        A smaller target needs nothing: its batches are as large as it is, and short batches have fewer groups. The
+        rows of a table have no views that a longer look would show: epochs and rounds are as short as they come.
         """
-        if samples >= self.batch_size:
-            return self
-        return self.with_settings(batch_size=samples, gvr_groups=max(2, min(self.gvr_groups, samples // 2)))
+        samples, recipe = shape[0], self
+        if len(shape) == 2:
+            recipe = replace(recipe, shortest_epoch=1, shortest_round=1)
+        if samples < self.batch_size:
+            groups = max(2, min(self.gvr_groups, samples // 2))
+            recipe = recipe.with_settings(batch_size=samples, gvr_groups=groups)
+        return recipe
 
     @property
     def taught(self) -> bool:
@@ -123,7 +130,9 @@ class Recipe:
             "pretrain_epochs": 1,
             "rounds": 0,
             "passes": 1,
+            "shortest_epoch": 1,
             "longest_epoch": 1,
+            "shortest_round": 1,
             "longest_round": 1,
         }.items():
             if getattr(self, key) is not None and getattr(self, key) < least:

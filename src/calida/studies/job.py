@@ -33,6 +33,7 @@ PRETRAINING = (
     "batch_size",
     "optimizer",
     "weight_decay",
+    "shortest_epoch",
     "longest_epoch",
     *VIEW_SETTINGS,
     "pretrain_epochs",

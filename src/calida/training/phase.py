@@ -92,15 +92,17 @@ class Lesson(NamedTuple):
 class Phase:
     """Rounds of training with one objective.
 
-    A round is `passes` passes over the larger of the two domains (the smaller goes round again), or `longest` turns if
-    that is less. "alternate" takes a source step, then a target step, as the paper's Algorithm 1; "joint" puts both
-    into every step. Target steps draw on all target samples, or on the selected ones only.
+    A round is `passes` passes over the larger of the two domains (the smaller goes round again): as many more, up to
+    thrice, as `shortest` turns take, and no more than `longest` turns. "alternate" takes a source step, then a target
+    step, as the paper's Algorithm 1; "joint" puts both into every step. Target steps draw on all target samples, or on
+    the selected ones only.
     """
 
     name: str
     objective: Objective
     rounds: int
     passes: int = 1
+    shortest: int = 1
     longest: int | None = None
     batch_size: int = 100
     num_samples: int = 1
@@ -173,6 +175,7 @@ class Phase:
 
     def _turns(self, pools: Iterable[int]) -> int:
         turns = self.passes * max(num_batches(pool, self.batch_size) for pool in pools)
+        turns = max(turns, min(self.shortest, 3 * turns))
         return turns if self.longest is None else min(turns, self.longest)
 
     def _source_pool(self, count: int, round_index: int, seeds: Seeds) -> Tensor:
