@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import joblib
-from recipe_tasks import DIGITS, SHORTER, TASKS
+from recipe_tasks import BRIEF, DIGITS, TASKS
 
 from calida.files import write_atomically
 from calida.recipes import get_recipe
@@ -71,7 +71,7 @@ SPECIAL = {
     "arms-moved": {"without noise": Variant(settings={"noise": 0.0})},
     "usps-skewed": {"without classes drawn equally often": REMOVED["classes drawn equally often"]},
     "arms-skewed": {"without classes drawn equally often": REMOVED["classes drawn equally often"]},
-    "photo-art": {"with contrast and polarity": FADING},
+    "photo-art": {"with other colours": Variant(settings={"colour": 1.0}), "with contrast and polarity": FADING},
 }
 FIELD = {name: Variant(name) for name in ("source", "rer-1", "brer-1", "rer-inf", "brer-inf")}
 # What is run on which tasks.
@@ -81,13 +81,13 @@ PARTS: dict[str, dict[str, list[Variant]]] = {
     "special": {task: [CALIDA, *variants.values()] for task, variants in SPECIAL.items()},
     "field": {task: [CALIDA, *FIELD.values()] for task in DIGITS},
 }
-OWN_SIZE = ("aims",)  # the others compare many runs, with small images on a shorter schedule
+OWN_SIZE = ("aims",)  # the others compare many runs, with small images and a shorter schedule
 
 
 def make_job(task: str, variant: Variant, seed: int, work: Path, small: bool) -> Job:
     config = TASKS[task].config(seed, work / "made", small)
     mine = variant.recipe == CALIDA.recipe
-    own: Mapping[str, Any] = (SHORTER if small else {}) if mine else TASKS[task].paper
+    own: Mapping[str, Any] = (BRIEF if small else {}) if mine else TASKS[task].paper
     adapts = get_recipe(variant.recipe).rounds > 0
     own = {name: value for name, value in own.items() if adapts or name in PRETRAINING}
     return Job(task, replace(config, recipe=variant.recipe, settings={**own, **variant.settings}))

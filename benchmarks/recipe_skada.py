@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import skada.deep
 import torch
-from recipe_tasks import SHORTER
+from recipe_tasks import BRIEF
 from torch import Tensor, nn
 
 from calida.data import num_batches
@@ -37,7 +37,7 @@ class Net(nn.Module):
 
 def equal_epochs(samples: int) -> int:
     """As many epochs as the default recipe has in all: 40 and 20 passes, fewer of a large source."""
-    recipe = get_recipe("calida").with_settings(**SHORTER)
+    recipe = get_recipe("calida").with_settings(**BRIEF)
     epoch = num_batches(samples, recipe.batch_size)
     pretraining = recipe.pretrain_epochs * min(epoch, recipe.longest_epoch or epoch)
     adaptation = recipe.rounds * min(recipe.passes * epoch, recipe.longest_round or recipe.passes * epoch)

@@ -21,9 +21,8 @@ from calida.files import write_atomically
 from calida.runs import RunConfig, open_data
 from calida.studies import PROTOCOLS, SVHN_MNIST
 
-
-# Where many runs are compared, images are small and epochs and rounds of the default recipe shorter.
-SHORTER = {"shortest_epoch": 1, "longest_epoch": 60, "shortest_round": 1, "longest_round": 150}
+# Where many runs are compared, images are small, and the default recipe is shorter and leaves colours alone.
+BRIEF = {"shortest_epoch": 1, "longest_epoch": 60, "shortest_round": 1, "longest_round": 150, "colour": 0.0}
 
 
 class Aim(NamedTuple):

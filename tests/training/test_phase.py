@@ -35,7 +35,7 @@ def test_a_small_set_is_gone_through_more_often_and_at_most_thrice(shortest, lon
 
 @pytest.mark.parametrize(("shape", "batches"), [((400, 1, 8, 8), 12), ((400, 64), 4)])
 def test_only_images_have_a_shortest_epoch(shape, batches):
-    recipe = get_recipe("calida").with_settings(shortest_epoch=20, shortest_round=20).fitted_to(shape)
+    recipe = get_recipe("calida").with_settings(shortest_epoch=20, shortest_round=20).fitted_to(shape, False)
     pretraining, adaptation = phases(recipe)
     assert pretraining.estimate_samples(400, 400) == 100 * batches
     assert adaptation.estimate_samples(400, 400) == 200 * min(20, 2 * batches)

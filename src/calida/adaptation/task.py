@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from calida.adaptation.adapted import SOURCE_ONLY_FILES, Adapted, read_adapted
 from calida.adaptation.checks import read_weights, usable_folder
 from calida.adaptation.settling import settle
-from calida.data import Scale, compare_domains, describe_balance, digest
+from calida.data import Scale, compare_domains, describe_balance, digest, has_colours
 from calida.errors import InputError
 from calida.model import CUSTOM, Classifier, Network, build_classifier
 from calida.objective import Weighted, parameter_positions
@@ -53,7 +53,7 @@ class Task:
     def train(self, recipe: Recipe, folder: Path | None, observe: Observe, resume: bool) -> Adapted:
         """Train on source unless there is a start, adapt by the recipe, choose a round, calibrate it."""
         domains, seeds = self.domains, Seeds(self.seed)
-        recipe = recipe.fitted_to(domains.source.x.shape)
+        recipe = recipe.fitted_to(domains.source.x.shape, has_colours(domains.target))
         network = self._network(recipe)
         classifier = build_classifier(network, seeds, self.own_backbone)
         classifier.standardize.fit(domains.source.x, domains.target)  # type: ignore[operator]

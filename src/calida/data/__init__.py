@@ -7,6 +7,7 @@ from calida.data.card import DataCard
 from calida.data.collection import Collection, class_indices, class_names
 from calida.data.comparison import compare_domains, describe_balance
 from calida.data.loading import Loaded, Loading, load_new, load_samples
+from calida.data.looks import has_colours
 from calida.data.named import NAMED, data_folder, fetch_named, is_present, named_path
 from calida.data.preparation import Preparation
 from calida.data.reading import INSIDE, Place, read_collection, read_labels
@@ -43,6 +44,7 @@ __all__ = [
     "describe_balance",
     "digest",
     "fetch_named",
+    "has_colours",
     "is_present",
     "load_new",
     "load_samples",

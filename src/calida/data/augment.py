@@ -17,22 +17,26 @@ class Augmentation:
     """Changes of each sample by amounts of its own, drawn by seed; a strength of 0 leaves them out, bit for bit.
 
     Images are turned, stretched, sheared and moved (`affine`), made paler or stronger, lighter or darker (`contrast`),
-    turned into their negative (`polarity`, a probability), and covered by a patch of their own mean (`erasing`).
+    turned into their negative (`polarity`, a probability), and covered by a patch of their own mean (`erasing`). Colour
+    images get other hues, more or less of them, and another contrast (`colour`).
     Feature vectors, which have no geometry, get `noise` in units of each feature's spread in the batch, and features
     that are replaced by their mean in the batch (`dropping`, a probability).
     """
 
     affine: float = 0.0
+    colour: float = 0.0
     contrast: float = 0.0
     polarity: float = 0.0
     erasing: float = 0.0
     noise: float = 0.0
     dropping: float = 0.0
-    # What strength 1 of `affine`, `contrast` and `erasing` means at most.
+    # What strength 1 of `affine`, `colour`, `contrast` and `erasing` means at most.
     rotation: float = math.radians(20)
     stretch: float = 0.3  # of the logarithm of width and height, each on its own
     shear: float = 0.3
     shift: float = 0.15  # of the image's size
+    hue: float = math.radians(60)
+    richness: float = 1.0  # of the logarithm of the saturation
     gain: float = 0.7  # of the logarithm of the contrast
     brightness: float = 0.5  # in standard deviations of the image
     patch: float = 0.5  # of the image's height and width
@@ -49,7 +53,13 @@ class Augmentation:
         return view
 
     def _image_steps(self) -> dict[str, Callable[[Tensor, torch.Generator], Tensor]]:
-        return {"affine": self._move, "contrast": self._fade, "polarity": self._invert, "erasing": self._cover}
+        return {
+            "affine": self._move,
+            "colour": self._tint,
+            "contrast": self._fade,
+            "polarity": self._invert,
+            "erasing": self._cover,
+        }
 
     def _vector_steps(self) -> dict[str, Callable[[Tensor, torch.Generator], Tensor]]:
         return {"noise": self._disturb, "dropping": self._drop}
@@ -70,6 +80,20 @@ class Augmentation:
         rows = [cos * width, (shear * cos - sin) * height, draws[4] * 2 * self.shift]
         rows += [sin * width, (shear * sin + cos) * height, draws[5] * 2 * self.shift]
         return torch.stack(rows, 1).view(-1, 2, 3)
+
+    def _tint(self, images: Tensor, generator: torch.Generator) -> Tensor:
+        """Turn each image's colours around the axis of greys, stretch them away from it, and all away from the mean."""
+        if images.shape[1] != 3:
+            return images
+        turn, more, gain = (_draw(3, images, generator) * self.colour).view(3, -1, 1, 1, 1)
+        grey = images.mean(1, keepdim=True)
+        colours, mean = images - grey, grey.mean((2, 3), keepdim=True)
+        # The turn of a vector v around a unit axis that is normal to it is cos v + sin (axis x v).
+        across = (colours.roll(1, 1) - colours.roll(-1, 1)) / math.sqrt(3)
+        angle = turn * self.hue
+        turned = (more * self.richness).exp() * (angle.cos() * colours + angle.sin() * across)
+        tinted: Tensor = mean + (grey - mean + turned) * (gain * self.gain).exp()
+        return tinted.clamp(images.amin(), images.amax())
 
     def _fade(self, images: Tensor, generator: torch.Generator) -> Tensor:
         gain, lift = (_draw(2, images, generator) * self.contrast).view(2, -1, 1, 1, 1)
@@ -107,4 +131,4 @@ def _draw(count: int, images: Tensor, generator: torch.Generator) -> Tensor:
 
 
 UNCHANGED = Augmentation()
-VIEW_SETTINGS = ("affine", "contrast", "polarity", "erasing", "noise", "dropping")
+VIEW_SETTINGS = ("affine", "colour", "contrast", "polarity", "erasing", "noise", "dropping")

@@ -11,11 +11,13 @@ from torch import Tensor
 from calida.data.collection import Collection
 from calida.data.decode import UnreadableImageError, decode_image, image_facts
 from calida.data.preparation import Preparation, to_channels
+from calida.data.samples import Samples
 from calida.errors import InputError
 
 _LOOKED_AT = 256
 _PLAIN = 0.6  # share of border pixels near one level that makes a plain background
 _CHANNELS = (1, 3, 4)
+_COLOURFUL = 0.01  # of the range of values: more than a lossy format makes of greys
 
 
 @dataclass(frozen=True)
@@ -53,6 +55,16 @@ def look_at(domain: Collection, values: Preparation, skip_unreadable: bool) -> L
 def glance(images: Tensor) -> Look:
     """The same for images [N, C, H, W] in 0..1 that are in memory."""
     return _judge([_grey(image) for image in images], images.shape[2], images.shape[3], images.shape[1])
+
+
+def has_colours(samples: Samples) -> bool:
+    """Whether images have more than greys; those of a file format that has colours may be grey all the same."""
+    if samples.ndim != 4 or samples.shape[1] != 3:
+        return False
+    rows = torch.linspace(0, len(samples) - 1, min(len(samples), _LOOKED_AT)).long()
+    images = samples[rows].float()
+    colours = (images - images.mean(1, keepdim=True)).abs().mean()
+    return bool(colours > _COLOURFUL * (images.max() - images.min()))
 
 
 def _decoded(domain: Collection, rows: list[int], skip: bool) -> Iterator[tuple[tuple[int, int, int], Tensor]]:

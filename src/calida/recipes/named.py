@@ -71,6 +71,7 @@ _CALIDA = replace(
     shortest_round=90,
     longest_round=200,
     affine=1.0,
+    colour=1.0,
     noise=0.3,
     pretrain_learning_rate=2e-3,
     pretrain_final_rate=0.03,

@@ -35,6 +35,7 @@ class Recipe:
     weight_decay: float = 5e-4
     # Strengths of random changes of training samples: images above, feature vectors below.
     affine: float = 0.0
+    colour: float = 0.0
     contrast: float = 0.0
     polarity: float = 0.0
     erasing: float = 0.0
@@ -103,15 +104,18 @@ class Recipe:
         recipe.check()
         return recipe
 
-    def fitted_to(self, shape: Sequence[int]) -> Recipe:
-        """With batches that so few source samples can fill, and no more groups in them than they have pairs.
+    def fitted_to(self, shape: Sequence[int], target_colours: bool) -> Recipe:
+        """For source samples of this shape: with batches that so few can fill, and no more groups than they have pairs.
 
         A smaller target needs nothing: its batches are as large as it is, and short batches have fewer groups. The
-        rows of a table have no views that a longer look would show: epochs and rounds are as short as they come.
+        rows of a table have no views that a longer look would show: epochs and rounds are as short as they come. Where
+        the target is grey, hues are all the same to it, and views with others of them would only take time.
         """
         samples, recipe = shape[0], self
         if len(shape) == 2:
             recipe = replace(recipe, shortest_epoch=1, shortest_round=1)
+        if not target_colours:
+            recipe = replace(recipe, colour=0.0)
         if samples < self.batch_size:
             groups = max(2, min(self.gvr_groups, samples // 2))
             recipe = recipe.with_settings(batch_size=samples, gvr_groups=groups)
@@ -158,6 +162,7 @@ class Recipe:
         for key in (
             "weight_decay",
             "affine",
+            "colour",
             "contrast",
             "erasing",
             "noise",
