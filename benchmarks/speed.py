@@ -102,7 +102,7 @@ def target_steps(model: Classifier, data: Labelled, regulariser: GradientVarianc
 
 def adaptation(recipe: str, data: Labelled) -> Callable[[], None]:
     """A pass of a recipe's adaptation, views and teacher included."""
-    phase = phases(get_recipe(recipe).with_settings(batch_size=BATCH, passes=1))[-1]
+    phase = phases(get_recipe(recipe).with_settings(batch_size=BATCH, passes=1, shortest_round=1))[-1]
     model, domains = network(), Domains(data, data, data.x, CLASSES)
     teacher = make_teacher(model) if phase.teacher_memory else None
     optimizer, lesson = phase.make_optimizer(model.parameters()), Lesson.nothing(len(data.y), CLASSES)

@@ -94,7 +94,9 @@ _OURS_AS_RUN = {
     "diversity": 4.0,
     "teacher_memory": 0.0,
     "share_doubt": "inf",
+    "shortest_epoch": 1,
     "longest_epoch": None,
+    "shortest_round": 1,
     "longest_round": None,
     "teacher_steps": "inf",
 }
