@@ -11,7 +11,14 @@ from unittest import mock
 
 from calida.cli import main
 
-QUICK = ["--set", "pretrain_epochs=4", "--set", "rounds=2", "--set", "batch_size=16", "--backbone", "lenet"]
+
+def quick(rounds):
+    """Options of a run that takes seconds."""
+    brief = {"pretrain_epochs": 4, "shortest_epoch": 1, "rounds": rounds, "shortest_round": 1, "batch_size": 16}
+    return [*(word for name, value in brief.items() for word in ("--set", f"{name}={value}")), "--backbone", "lenet"]
+
+
+QUICK = quick(rounds=2)
 
 
 def calida_command(*words, cwd=None):

@@ -12,7 +12,7 @@ from unittest import mock
 import numpy as np
 import pytest
 import torch
-from commands import QUICK, calida_command, read_csv, succeed
+from commands import QUICK, calida_command, quick, read_csv, succeed
 from pictures import arrays, class_folders
 
 import calida
@@ -91,7 +91,7 @@ def test_the_written_configuration_runs_the_same_run_again(place, tmp_path):
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_an_interrupted_run_says_how_to_resume_and_resumes_bit_for_bit(place, tmp_path, number):
-    options = ["--source", place / "photos", "--target", place / "camera", "--set", "rounds=9", *QUICK[:2], *QUICK[4:]]
+    options = ["--source", place / "photos", "--target", place / "camera", *quick(rounds=9)]
     command = [sys.executable, "-m", "calida", "adapt", *map(str, options), "--out", "run"]
     with subprocess.Popen(command, cwd=tmp_path, env=ENVIRONMENT, stderr=subprocess.PIPE, text=True) as process:
         deadline = time.monotonic() + 60
