@@ -36,7 +36,7 @@ class Aim(NamedTuple):
 
     def verdict(self, reached: float, source: float) -> str:
         missed = self.points + source * self.over_source - reached
-        return f"missed by {missed:.1f}" if missed > 0 else "reached"
+        return f"missed by {missed:.2f}" if missed > 0 else "reached"
 
 
 @dataclass(frozen=True)
