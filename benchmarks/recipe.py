@@ -71,7 +71,7 @@ SPECIAL = {
     "arms-moved": {"without noise": Variant(settings={"noise": 0.0})},
     "usps-skewed": {"without classes drawn equally often": REMOVED["classes drawn equally often"]},
     "arms-skewed": {"without classes drawn equally often": REMOVED["classes drawn equally often"]},
-    "photo-art": {"with other colours": Variant(settings={"colour": 1.0}), "with contrast and polarity": FADING},
+    "photo-art": {"with contrast and polarity": FADING},
 }
 FIELD = {name: Variant(name) for name in ("source", "rer-1", "brer-1", "rer-inf", "brer-inf")}
 # What is run on which tasks.
