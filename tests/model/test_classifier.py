@@ -31,19 +31,20 @@ def classifier(shape=IMAGES, gaussian=True, backbone="auto", classes=10, seed=0)
 
 
 @pytest.mark.parametrize("shape", [(1, 28, 28), (3, 32, 32), (1, 8, 8), (3, 112, 60)])
-@pytest.mark.parametrize("name", ["dtn", "lenet", "compact"])
+@pytest.mark.parametrize("name", ["dtn", "lenet", "compact", "conv4"])
 def test_image_backbones_take_any_size(name, shape):
     model = classifier(shape, backbone=name, classes=7)
     features, logits = model(torch.randn(2, *shape))
-    assert features.shape == (2, {"dtn": 512, "lenet": 500, "compact": 256}[name])
+    assert features.shape == (2, {"dtn": 512, "lenet": 500, "compact": 256, "conv4": 256}[name])
     assert logits.mean.shape == logits.std.shape == (2, 7)
     assert (logits.std > 0).all()
 
 
 @pytest.mark.parametrize("channels", [1, 3])
 @pytest.mark.parametrize("layout", [torch.channels_last, torch.contiguous_format])
-def test_a_layout_reaches_every_layer_and_changes_no_value(channels, layout):
-    model, images = classifier((channels, 12, 12), backbone="compact").eval(), torch.rand(4, channels, 12, 12)
+@pytest.mark.parametrize(("backbone", "convolutions"), [("compact", 3), ("conv4", 4)])
+def test_a_layout_reaches_every_layer_and_changes_no_value(channels, layout, backbone, convolutions):
+    model, images = classifier((channels, 12, 12), backbone=backbone).eval(), torch.rand(4, channels, 12, 12)
     model.lay_out(torch.contiguous_format)
     expected = model(images).logits.mean
     laid_out = []
@@ -52,7 +53,7 @@ def test_a_layout_reaches_every_layer_and_changes_no_value(channels, layout):
             part.register_forward_hook(lambda _, __, out: laid_out.append(out.is_contiguous(memory_format=layout)))
     model.lay_out(layout)
     torch.testing.assert_close(model(images).logits.mean, expected)
-    assert laid_out == [True] * 3
+    assert laid_out == [True] * convolutions
 
 
 @pytest.mark.parametrize("gaussian", [True, False])
@@ -76,13 +77,24 @@ def test_dtn_has_the_papers_layers():
     assert branches == [["ReLU", "Dropout", "Linear"]] * 2
 
 
+@pytest.mark.parametrize(("pixels", "first"), [(20, 20), (28, 28), (32, 32), (64, 32), (96, 32), (224, 32)])
+def test_conv4_brings_every_size_to_maps_of_one_size(pixels, first):
+    sizes = []
+    model = classifier((3, pixels, pixels), backbone="conv4").eval()
+    for part in model.modules():
+        if isinstance(part, nn.Conv2d):
+            part.register_forward_hook(lambda _, __, out: sizes.append(out.shape[-1]))
+    model(torch.rand(2, 3, pixels, pixels))
+    assert sizes == [first, -(-first // 2), -(-first // 4), -(-first // 4)]
+
+
 def test_visda_heads():
     head = build_head("visda", 2048, 12, gaussian=True)
     shapes = [tuple(p.shape) for p in head.mean.parameters() if p.ndim == 2]
     assert shapes == [tuple(p.shape) for p in head.log_variance.parameters() if p.ndim == 2] == [(512, 2048), (12, 512)]
 
 
-@pytest.mark.parametrize(("shape", "name"), [((1, 28, 28), "compact"), ((12,), "mlp")])
+@pytest.mark.parametrize(("shape", "name"), [((1, 28, 28), "conv4"), ((12,), "mlp")])
 def test_auto_is_settled_by_the_shape_and_kept_by_its_name(shape, name):
     assert Network(shape, 3, "auto").to_json()["backbone"] == name
     assert Network(shape, 3, "lenet").backbone == "lenet"
@@ -91,7 +103,7 @@ def test_auto_is_settled_by_the_shape_and_kept_by_its_name(shape, name):
 
 
 def test_names_are_checked():
-    assert set(BACKBONES) == {"dtn", "lenet", "compact", "mlp"}
+    assert set(BACKBONES) == {"dtn", "lenet", "compact", "conv4", "mlp"}
     with pytest.raises(InputError, match="unknown backbone 'dtm'; did you mean dtn"):
         build_backbone("dtm", IMAGES)
     with pytest.raises(InputError, match="unknown head 'tail'"):
