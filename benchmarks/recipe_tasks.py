@@ -21,7 +21,7 @@ from calida.files import write_atomically
 from calida.runs import RunConfig, open_data
 from calida.studies import PROTOCOLS, SVHN_MNIST
 
-# Where many runs are compared, images and network are small, and the default recipe is shorter and leaves colours alone.
+# Where many runs are compared, images and network are small; the default recipe is shorter and leaves colours alone.
 BRIEF = {"shortest_epoch": 1, "shortest_round": 1, "colour": 0.0}
 SMALL_BACKBONE = "compact"
 

@@ -75,7 +75,8 @@ def adapt(
     backbone: Annotated[
         str | None,
         typer.Option(
-            help="dtn, lenet, compact, conv4, mlp or timm:NAME; chosen by the data if left out.", rich_help_panel="Method"
+            help="dtn, lenet, compact, conv4, mlp or timm:NAME; chosen by the data if left out.",
+            rich_help_panel="Method",
         ),
     ] = None,
     backbone_weights: Annotated[

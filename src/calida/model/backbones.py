@@ -35,7 +35,7 @@ class _ToGrid(nn.Module):
         return nn.functional.adaptive_avg_pool2d(x, self.size)
 
 
-def _to_features(channels: int, width: int) -> list[nn.Module]:
+def to_features(channels: int, width: int) -> list[nn.Module]:
     """The last layers of a backbone for images: a map of any size to features."""
     return [_ToGrid(4), nn.Flatten(), nn.Linear(channels * 16, width, bias=False), nn.BatchNorm1d(width)]
 
@@ -53,7 +53,7 @@ def dtn(shape: Shape) -> Backbone:
             nn.ReLU(),
         ]
         channels = width
-    return Backbone(nn.Sequential(*layers, *_to_features(channels, 512)), "dtn")
+    return Backbone(nn.Sequential(*layers, *to_features(channels, 512)), "dtn")
 
 
 def lenet(shape: Shape) -> Backbone:
@@ -90,7 +90,7 @@ def compact(shape: Shape) -> Backbone:
             nn.Dropout2d(dropout),
         ]
         channels = width
-    return Backbone(nn.Sequential(*layers, *_to_features(channels, 256)), "dtn")
+    return Backbone(nn.Sequential(*layers, *to_features(channels, 256)), "dtn")
 
 
 def conv4(shape: Shape) -> Backbone:
@@ -110,7 +110,7 @@ def conv4(shape: Shape) -> Backbone:
         if dropout:
             layers.append(nn.Dropout2d(dropout))
         channels, stride = width, 1
-    return Backbone(nn.Sequential(*layers, *_to_features(channels, 256)), "dtn")
+    return Backbone(nn.Sequential(*layers, *to_features(channels, 256)), "dtn")
 
 
 def mlp(shape: Shape) -> Backbone:
