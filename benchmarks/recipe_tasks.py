@@ -22,7 +22,7 @@ from calida.runs import RunConfig, open_data
 from calida.studies import PROTOCOLS, SVHN_MNIST
 
 # Where many runs are compared, images and network are small; the default recipe is shorter and leaves colours alone.
-BRIEF = {"shortest_epoch": 1, "shortest_round": 1, "colour": 0.0}
+BRIEF = {"shortest_epoch": 1, "longest_epoch": 60, "shortest_round": 1, "longest_round": 150, "colour": 0.0}
 SMALL_BACKBONE = "compact"
 
 
@@ -173,7 +173,7 @@ def _save(path: Path, x: Tensor, y: Tensor) -> None:
     write_atomically(path, content.getvalue())
 
 
-_IMAGES: dict[str, Any] = {"backbone": "conv4", "small": 20}
+_IMAGES: dict[str, Any] = {"backbone": "compact", "small": 20}
 _UCI: dict[str, Any] = {**_IMAGES, "size": 20}  # its digits have 8 pixels: a frame of 20 loses none of them
 DIGITS = {
     "mnist-usps": Task("MNIST → USPS, 2,000 / 1,800", "mnist:train:2000", "usps:train:1800", Aim(98.5), **_IMAGES),
@@ -185,8 +185,9 @@ DIGITS = {
         "svhn:train:20000",
         "mnist:train:10000",
         Aim(98),
+        "conv4",
+        small=20,
         paper=PROTOCOLS["paper"][SVHN_MNIST].settings,
-        **_IMAGES,
     ),
 }
 _NO_LOSS = Aim(0, over_source=True)

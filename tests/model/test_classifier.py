@@ -94,7 +94,9 @@ def test_visda_heads():
     assert shapes == [tuple(p.shape) for p in head.log_variance.parameters() if p.ndim == 2] == [(512, 2048), (12, 512)]
 
 
-@pytest.mark.parametrize(("shape", "name"), [((1, 28, 28), "conv4"), ((12,), "mlp")])
+@pytest.mark.parametrize(
+    ("shape", "name"), [((1, 28, 28), "compact"), ((3, 32, 32), "conv4"), ((3, 64, 20), "conv4"), ((12,), "mlp")]
+)
 def test_auto_is_settled_by_the_shape_and_kept_by_its_name(shape, name):
     assert Network(shape, 3, "auto").to_json()["backbone"] == name
     assert Network(shape, 3, "lenet").backbone == "lenet"

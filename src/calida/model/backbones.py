@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from calida.errors import InputError, MissingExtraError
 
 Shape = tuple[int, ...]
-_CONV4_SIZE = 32  # pixels that the first convolution of conv4 brings larger images to, about
+_CONV4_SIZE = 32  # pixels from which images get conv4, whose first convolution brings larger ones to about so many
 
 
 class Backbone(NamedTuple):
@@ -157,10 +157,12 @@ BACKBONES: dict[str, Callable[[Shape], Backbone]] = {
 
 
 def name_backbone(name: str, shape: Shape) -> str:
-    """The name as it is; for `auto`, conv4 for images and mlp for vectors."""
+    """The name as it is; for `auto`, mlp for vectors, compact for small images, conv4 for larger ones."""
     if name != "auto":
         return name
-    return "conv4" if len(shape) == 3 else "mlp"
+    if len(shape) != 3:
+        return "mlp"
+    return "conv4" if max(shape[1:]) >= _CONV4_SIZE else "compact"
 
 
 def build_backbone(name: str, shape: Shape) -> Backbone:

@@ -65,11 +65,11 @@ _CALIDA = replace(
     # A step costs and teaches the same on any data: of a large set, an epoch or a round takes a part, and a small one
     # is gone through more often.
     pretrain_epochs=40,
-    shortest_epoch=36,
-    longest_epoch=60,
+    shortest_epoch=45,
+    longest_epoch=90,
     passes=2,
-    shortest_round=72,
-    longest_round=150,
+    shortest_round=90,
+    longest_round=200,
     affine=1.0,
     colour=1.0,
     noise=0.3,
