@@ -79,7 +79,7 @@ PARTS: dict[str, dict[str, list[Variant]]] = {
     "aims": {task: [CALIDA] for task in TASKS},
     "parts": {task: [CALIDA, *REMOVED.values(), *ADDED.values()] for task in TUNED_ON},
     "special": {task: [CALIDA, *variants.values()] for task, variants in SPECIAL.items()},
-    "field": {task: [CALIDA, *FIELD.values()] for task in DIGITS} | {"photo-art": [FIELD["source"]]},
+    "field": {task: [CALIDA, *FIELD.values()] for task in DIGITS},
 }
 OWN_SIZE = ("aims",)  # the others compare many runs, with small images and a shorter schedule
 

@@ -185,9 +185,8 @@ DIGITS = {
         "svhn:train:20000",
         "mnist:train:10000",
         Aim(98),
-        "conv4",
-        small=20,
         paper=PROTOCOLS["paper"][SVHN_MNIST].settings,
+        **_IMAGES,
     ),
 }
 _NO_LOSS = Aim(0, over_source=True)

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from calida.errors import InputError, MissingExtraError
 
 Shape = tuple[int, ...]
-_CONV4_SIZE = 32  # pixels from which images get conv4, whose first convolution brings larger ones to about so many
+_CONV4_SIZE = 32  # pixels; larger images get conv4, whose first convolution brings them to about so many
 
 
 class Backbone(NamedTuple):
@@ -162,7 +162,7 @@ def name_backbone(name: str, shape: Shape) -> str:
         return name
     if len(shape) != 3:
         return "mlp"
-    return "conv4" if max(shape[1:]) >= _CONV4_SIZE else "compact"
+    return "conv4" if max(shape[1:]) > _CONV4_SIZE else "compact"
 
 
 def build_backbone(name: str, shape: Shape) -> Backbone:
