@@ -50,10 +50,10 @@ def pooled_first(*stages: Stage) -> Callable[[Shape], Backbone]:
 
 NETWORKS = {
     "compact": BACKBONES["compact"],
-    "compact, pooled first": pooled_first(Stage((32,), 0.1), Stage((64,), 0.2), Stage((128,), 0.3)),
-    "three wider ones": pooled_first(Stage((32,), 0.1), Stage((96,), 0.2), Stage((192,), 0.3)),
+    "pooled-first": pooled_first(Stage((32,), 0.1), Stage((64,), 0.2), Stage((128,), 0.3)),
+    "wider": pooled_first(Stage((32,), 0.1), Stage((96,), 0.2), Stage((192,), 0.3)),
     "conv4": BACKBONES["conv4"],
-    "five of them": pooled_first(Stage((32,), 0.1), Stage((64, 64), 0.2), Stage((128, 128), 0.3)),
+    "conv5": pooled_first(Stage((32,), 0.1), Stage((64, 64), 0.2), Stage((128, 128), 0.3)),
 }
 
 
