@@ -10,50 +10,27 @@ from __future__ import annotations
 import argparse
 import time
 from collections.abc import Callable
-from typing import NamedTuple
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 import calida
-from calida.model.backbones import BACKBONES, Backbone, Shape, to_features
+from calida.model.backbones import BACKBONES, Backbone, Shape, Stage, pooled_first
 from calida.recipes import get_recipe
 from calida.runs import RunConfig, open_data
 from calida.studies.job import PRETRAINING
 
 
-class Stage(NamedTuple):
-    """Convolutions of these widths, of which the last one's map is pooled."""
-
-    widths: tuple[int, ...]
-    dropout: float
-
-
-def pooled_first(*stages: Stage) -> Callable[[Shape], Backbone]:
-    """Networks of the default one's kind: convolution, pooling, BatchNorm, ReLU."""
-
-    def build(shape: Shape) -> Backbone:
-        layers: list[nn.Module] = []
-        channels = shape[0]
-        for widths, dropout in stages:
-            for place, width in enumerate(widths, 1):
-                layers.append(nn.Conv2d(channels, width, 3, padding=1, bias=False))
-                if place == len(widths):
-                    layers.append(nn.MaxPool2d(2, ceil_mode=True))
-                layers += [nn.BatchNorm2d(width), nn.ReLU()]
-                channels = width
-            layers.append(nn.Dropout2d(dropout))
-        return Backbone(nn.Sequential(*layers, *to_features(channels, 256)), "dtn")
-
-    return build
+def staged(*stages: Stage) -> Callable[[Shape], Backbone]:
+    return lambda shape: pooled_first(shape[0], max(shape[1:]), stages)
 
 
 NETWORKS = {
     "compact": BACKBONES["compact"],
-    "pooled-first": pooled_first(Stage((32,), 0.1), Stage((64,), 0.2), Stage((128,), 0.3)),
-    "wider": pooled_first(Stage((32,), 0.1), Stage((96,), 0.2), Stage((192,), 0.3)),
+    "pooled-first": staged(Stage((32,), 0.1), Stage((64,), 0.2), Stage((128,), 0.3)),
+    "wider": staged(Stage((32,), 0.1), Stage((96,), 0.2), Stage((192,), 0.3)),
     "conv4": BACKBONES["conv4"],
-    "conv5": pooled_first(Stage((32,), 0.1), Stage((64, 64), 0.2), Stage((128, 128), 0.3)),
+    "conv5": staged(Stage((32,), 0.1), Stage((64, 64), 0.2), Stage((128, 128), 0.3)),
 }
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import torch
@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from calida.errors import InputError, MissingExtraError
 
 Shape = tuple[int, ...]
-_CONV4_SIZE = 32  # pixels; larger images get conv4, whose first convolution brings them to about so many
+_LARGE = 32  # pixels; larger images get conv4, whose first convolution brings them to about so many
 
 
 class Backbone(NamedTuple):
@@ -35,7 +35,7 @@ class _ToGrid(nn.Module):
         return nn.functional.adaptive_avg_pool2d(x, self.size)
 
 
-def to_features(channels: int, width: int) -> list[nn.Module]:
+def _to_features(channels: int, width: int) -> list[nn.Module]:
     """The last layers of a backbone for images: a map of any size to features."""
     return [_ToGrid(4), nn.Flatten(), nn.Linear(channels * 16, width, bias=False), nn.BatchNorm1d(width)]
 
@@ -53,7 +53,7 @@ def dtn(shape: Shape) -> Backbone:
             nn.ReLU(),
         ]
         channels = width
-    return Backbone(nn.Sequential(*layers, *to_features(channels, 512)), "dtn")
+    return Backbone(nn.Sequential(*layers, *_to_features(channels, 512)), "dtn")
 
 
 def lenet(shape: Shape) -> Backbone:
@@ -90,27 +90,39 @@ def compact(shape: Shape) -> Backbone:
             nn.Dropout2d(dropout),
         ]
         channels = width
-    return Backbone(nn.Sequential(*layers, *to_features(channels, 256)), "dtn")
+    return Backbone(nn.Sequential(*layers, *_to_features(channels, 256)), "dtn")
+
+
+class Stage(NamedTuple):
+    """Convolutions of these widths, of which the last one's map is pooled."""
+
+    widths: tuple[int, ...]
+    dropout: float
+
+
+def pooled_first(channels: int, size: int, stages: Sequence[Stage]) -> Backbone:
+    """Convolutions that pool before they normalise, and 256 features; the first one strides over large images.
+
+    On a map that is pooled already, BatchNorm and ReLU are a quarter of the work; a first convolution that reads every
+    second of 64 pixels makes them cost as much as 32.
+    """
+    stride = max(1, round(size / _LARGE))
+    layers: list[nn.Module] = []
+    for widths, dropout in stages:
+        for place, width in enumerate(widths, 1):
+            layers.append(nn.Conv2d(channels, width, 2 * stride + 1, stride, padding=stride, bias=False))
+            if place == len(widths):
+                layers.append(nn.MaxPool2d(2, ceil_mode=True))
+            layers += [nn.BatchNorm2d(width), nn.ReLU()]
+            channels, stride = width, 1
+        layers.append(nn.Dropout2d(dropout))
+    return Backbone(nn.Sequential(*layers, *_to_features(channels, 256)), "dtn")
 
 
 def conv4(shape: Shape) -> Backbone:
-    """Four convolutions, which pool before they normalise, and 256 features; the first one strides over large images.
-
-    On a map that is pooled already, BatchNorm and ReLU are a quarter of the work, which pays for the fourth
-    convolution; one that reads every second of 64 pixels makes them cost as much as 32.
-    """
-    channels = _image_channels("conv4", shape)
-    stride = max(1, round(max(shape[1:]) / _CONV4_SIZE))
-    layers: list[nn.Module] = []
-    for width, dropout in ((32, 0.1), (64, 0.2), (128, 0.0), (128, 0.3)):
-        layers.append(nn.Conv2d(channels, width, 2 * stride + 1, stride, padding=stride, bias=False))
-        if dropout:
-            layers.append(nn.MaxPool2d(2, ceil_mode=True))
-        layers += [nn.BatchNorm2d(width), nn.ReLU()]
-        if dropout:
-            layers.append(nn.Dropout2d(dropout))
-        channels, stride = width, 1
-    return Backbone(nn.Sequential(*layers, *to_features(channels, 256)), "dtn")
+    """Four convolutions: what pooling first saves of `compact`'s work pays for the fourth."""
+    stages = (Stage((32,), 0.1), Stage((64,), 0.2), Stage((128, 128), 0.3))
+    return pooled_first(_image_channels("conv4", shape), max(shape[1:]), stages)
 
 
 def mlp(shape: Shape) -> Backbone:
@@ -162,7 +174,7 @@ def name_backbone(name: str, shape: Shape) -> str:
         return name
     if len(shape) != 3:
         return "mlp"
-    return "conv4" if max(shape[1:]) > _CONV4_SIZE else "compact"
+    return "conv4" if max(shape[1:]) > _LARGE else "compact"
 
 
 def build_backbone(name: str, shape: Shape) -> Backbone:
