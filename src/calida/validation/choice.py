@@ -16,8 +16,8 @@ DEFAULT_RULE, LAST = "default", "last"
 SOURCE_ONLY = "source only"  # the candidate that no adaptation has touched
 RESHARED = "source only, with the target's class shares"
 # Measured in docs/trust.md: among rounds that most voters prefer to the source-only classifier, the one whose
-# predictions tell the classes apart best. Less than half a percent is no difference: of such rounds the last is
-# kept, since training settles towards its end.
+# predictions tell the classes apart best. Less than half a percent is no difference, from that classifier or among
+# rounds: of such rounds the last is kept, since training settles towards its end.
 VOTERS = ("im", "corr-c", "snd", "class-ami", "mixval")
 DECIDING = "corr-c"
 TOLERANCE = 0.005
@@ -53,9 +53,10 @@ def prefers(rule: str, record: Record, history: Sequence[Record], guard: bool) -
     start, kept = looked[0], [past for past in looked[1:] if past["kept"]]
     if guard and not (is_shifted(start) and is_preferred(record, start)):
         return False
-    if rule == LAST or not kept:
-        return rule == LAST or not guard or merit(rule, record) > merit(rule, start)
-    best = max(merit(rule, past) for past in kept)
+    rivals = [start, *kept] if guard else kept
+    if rule == LAST or not rivals:
+        return True
+    best = max(merit(rule, past) for past in rivals)
     if rule == DEFAULT_RULE:
         return merit(rule, record) >= best - TOLERANCE * abs(best)
     return merit(rule, record) > best
@@ -86,7 +87,8 @@ def explain_choice(history: Sequence[Record], rule: str, guard: bool) -> tuple[s
         return (SOURCE_ONLY if share_offsets(start) is None else RESHARED), explain_no_shift(start)
     if kept is start:
         stops = [record for record in looked if "stopped" in record]
-        also = "" if rule == LAST else f" and had a better value of {name} than the source-only classifier"
+        value = f"as good a value of {name} as" if rule == DEFAULT_RULE else f"a better value of {name} than"
+        also = "" if rule == LAST else f" and had {value} the source-only classifier"
         end = f"; round {stops[0]['round'] + 1} was stopped and does not count" if stops else ""
         return SOURCE_ONLY, (
             "Nothing that can be seen without target labels says that adaptation helped: no round won "
