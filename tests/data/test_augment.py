@@ -4,6 +4,7 @@ import math
 
 import pytest
 import torch
+from scipy.ndimage import gaussian_filter
 
 from calida.data import Augmentation, has_colours
 from calida.seeds import Seeds
@@ -81,7 +82,7 @@ def test_turning_keeps_lengths_and_a_quarter_turn_is_known():
 
 def test_every_strength_acts_on_its_own_kind_of_sample():
     images, rows = torch.rand(8, 3, 12, 12), torch.rand(8, 12)
-    for name in ("affine", "colour", "contrast", "polarity", "erasing"):
+    for name in ("affine", "sharpness", "colour", "contrast", "polarity", "erasing"):
         one = Augmentation(**{name: 0.5})
         assert one(rows, Seeds(0)) is rows
         view = one(images, Seeds(0))
@@ -125,6 +126,28 @@ def test_contrast_keeps_order_and_range():
     spreads = view.std((1, 2, 3)) / images.std((1, 2, 3))
     assert spreads.min() < 0.7
     assert spreads.max() > 1.2
+
+
+def test_sharpness_takes_or_gives_the_detail_that_a_gaussian_takes_away():
+    """Inside, where no border matters: one amount an image, times what scipy's Gaussian leaves out."""
+    images = middling(40, 40)
+    view = Augmentation(sharpness=1.0, detail=0.05)(images, Seeds(5))
+    detail = images - torch.from_numpy(gaussian_filter(images.numpy(), (0, 0, 2, 2), truncate=8))
+    inside = (slice(1, None), slice(None), slice(10, -10), slice(10, -10))
+    change, detail = (view - images)[inside], detail[inside]
+    amounts = (change * detail).sum((1, 2, 3)) / detail.square().sum((1, 2, 3))
+    torch.testing.assert_close(change, amounts.view(-1, 1, 1, 1) * detail, atol=1e-5, rtol=1e-3)
+    assert -1 - 1e-4 <= amounts.min() < -0.8
+    assert 0.8 < amounts.max() <= 1 + 1e-4
+
+
+def test_sharpness_leaves_even_images_and_the_range_of_values_alone():
+    even = torch.rand(8, 3, 1, 1).expand(-1, -1, 12, 9).contiguous()
+    torch.testing.assert_close(Augmentation(sharpness=1.0)(even, Seeds(0)), even)
+    images = torch.randint(0, 2, (50, 1, 12, 9)).float()
+    view = Augmentation(sharpness=1.0)(images, Seeds(0))
+    assert view.min() >= 0
+    assert view.max() <= 1
 
 
 def middling(count=200, size=6):

@@ -17,24 +17,27 @@ class Augmentation:
     """Changes of each sample by amounts of its own, drawn by seed; a strength of 0 leaves them out, bit for bit.
 
     Images are turned, stretched, sheared and moved (`affine`), made paler or stronger, lighter or darker (`contrast`),
-    turned into their negative (`polarity`, a probability), and covered by a patch of their own mean (`erasing`). Colour
-    images get other hues, more or less of them, and another contrast (`colour`).
+    turned into their negative (`polarity`, a probability), and covered by a patch of their own mean (`erasing`). They
+    lose fine detail or get more of it (`sharpness`), as if another camera had taken them. Colour images get other hues,
+    more or less of them, and another contrast (`colour`).
     Feature vectors, which have no geometry, get `noise` in units of each feature's spread in the batch, and features
     that are replaced by their mean in the batch (`dropping`, a probability).
     """
 
     affine: float = 0.0
+    sharpness: float = 0.0
     colour: float = 0.0
     contrast: float = 0.0
     polarity: float = 0.0
     erasing: float = 0.0
     noise: float = 0.0
     dropping: float = 0.0
-    # What strength 1 of `affine`, `colour`, `contrast` and `erasing` means at most.
+    # What strength 1 of `affine`, `sharpness`, `colour`, `contrast` and `erasing` means at most.
     rotation: float = math.radians(20)
     stretch: float = 0.3  # of the logarithm of width and height, each on its own
     shear: float = 0.3
     shift: float = 0.15  # of the image's size
+    detail: float = 0.05  # of the image's size: what a Gaussian of this standard deviation takes away
     hue: float = math.radians(60)
     richness: float = 1.0  # of the logarithm of the saturation
     gain: float = 0.7  # of the logarithm of the contrast
@@ -55,6 +58,7 @@ class Augmentation:
     def _image_steps(self) -> dict[str, Callable[[Tensor, torch.Generator], Tensor]]:
         return {
             "affine": self._move,
+            "sharpness": self._sharpen,
             "colour": self._tint,
             "contrast": self._fade,
             "polarity": self._invert,
@@ -80,6 +84,12 @@ class Augmentation:
         rows = [cos * width, (shear * cos - sin) * height, draws[4] * 2 * self.shift]
         rows += [sin * width, (shear * sin + cos) * height, draws[5] * 2 * self.shift]
         return torch.stack(rows, 1).view(-1, 2, 3)
+
+    def _sharpen(self, images: Tensor, generator: torch.Generator) -> Tensor:
+        """Each image with none of its fine detail, twice as much, or anything between."""
+        more = (_draw(1, images, generator) * self.sharpness).view(-1, 1, 1, 1)
+        sharpened: Tensor = images + more * (images - _blur(images, self.detail * max(images.shape[2:])))
+        return sharpened.clamp(images.amin(), images.amax())
 
     def _tint(self, images: Tensor, generator: torch.Generator) -> Tensor:
         """Turn each image's colours around the axis of greys, stretch them away from it, and all away from the mean."""
@@ -125,10 +135,22 @@ class Augmentation:
         return torch.where(chosen, rows.mean(0), rows)
 
 
+def _blur(images: Tensor, spread: float) -> Tensor:
+    """Convolved with a Gaussian of this standard deviation in pixels: [B, C, H, W]; nothing lies beyond the border.
+
+    As a matrix for rows and one for columns: convolutions of one channel are several times slower on a CPU.
+    """
+    rows, columns = (
+        torch.arange(length, device=images.device, dtype=images.dtype) / spread for length in images.shape[2:]
+    )
+    down, across = (torch.softmax(-0.5 * (axis[:, None] - axis) ** 2, 1) for axis in (rows, columns))
+    return down @ images @ across.T
+
+
 def _draw(count: int, images: Tensor, generator: torch.Generator) -> Tensor:
     """Numbers in -1..1 for every image: [count, B]."""
     return torch.rand(count, len(images), generator=generator, device=images.device).mul(2).sub(1)
 
 
 UNCHANGED = Augmentation()
-VIEW_SETTINGS = ("affine", "colour", "contrast", "polarity", "erasing", "noise", "dropping")
+VIEW_SETTINGS = ("affine", "sharpness", "colour", "contrast", "polarity", "erasing", "noise", "dropping")

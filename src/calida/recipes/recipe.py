@@ -35,6 +35,7 @@ class Recipe:
     weight_decay: float = 5e-4
     # Strengths of random changes of training samples: images above, feature vectors below.
     affine: float = 0.0
+    sharpness: float = 0.0
     colour: float = 0.0
     contrast: float = 0.0
     polarity: float = 0.0
@@ -162,6 +163,7 @@ class Recipe:
         for key in (
             "weight_decay",
             "affine",
+            "sharpness",
             "colour",
             "contrast",
             "erasing",
