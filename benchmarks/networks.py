@@ -9,28 +9,22 @@ from __future__ import annotations
 
 import argparse
 import time
-from collections.abc import Callable
 
 import torch
 from torch import Tensor
 
 import calida
-from calida.model.backbones import BACKBONES, Backbone, Shape, Stage, pooled_first
+from calida.model.backbones import BACKBONES, Stage, pooled_first
 from calida.recipes import get_recipe
 from calida.runs import RunConfig, open_data
 from calida.studies.job import PRETRAINING
 
-
-def staged(*stages: Stage) -> Callable[[Shape], Backbone]:
-    return lambda shape: pooled_first(shape[0], max(shape[1:]), stages)
-
-
 NETWORKS = {
     "compact": BACKBONES["compact"],
-    "pooled-first": staged(Stage((32,), 0.1), Stage((64,), 0.2), Stage((128,), 0.3)),
-    "wider": staged(Stage((32,), 0.1), Stage((96,), 0.2), Stage((192,), 0.3)),
+    "conv3": BACKBONES["conv3"],
+    "wider": pooled_first("wider", Stage((32,), 0.1), Stage((96,), 0.2), Stage((192,), 0.3)),
     "conv4": BACKBONES["conv4"],
-    "conv5": staged(Stage((32,), 0.1), Stage((64, 64), 0.2), Stage((128, 128), 0.3)),
+    "conv5": pooled_first("conv5", Stage((32,), 0.1), Stage((64, 64), 0.2), Stage((128, 128), 0.3)),
 }
 
 

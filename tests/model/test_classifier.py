@@ -31,18 +31,18 @@ def classifier(shape=IMAGES, gaussian=True, backbone="auto", classes=10, seed=0)
 
 
 @pytest.mark.parametrize("shape", [(1, 28, 28), (3, 32, 32), (1, 8, 8), (3, 112, 60)])
-@pytest.mark.parametrize("name", ["dtn", "lenet", "compact", "conv4"])
+@pytest.mark.parametrize("name", ["dtn", "lenet", "compact", "conv3", "conv4"])
 def test_image_backbones_take_any_size(name, shape):
     model = classifier(shape, backbone=name, classes=7)
     features, logits = model(torch.randn(2, *shape))
-    assert features.shape == (2, {"dtn": 512, "lenet": 500, "compact": 256, "conv4": 256}[name])
+    assert features.shape == (2, {"dtn": 512, "lenet": 500}.get(name, 256))
     assert logits.mean.shape == logits.std.shape == (2, 7)
     assert (logits.std > 0).all()
 
 
 @pytest.mark.parametrize("channels", [1, 3])
 @pytest.mark.parametrize("layout", [torch.channels_last, torch.contiguous_format])
-@pytest.mark.parametrize(("backbone", "convolutions"), [("compact", 3), ("conv4", 4)])
+@pytest.mark.parametrize(("backbone", "convolutions"), [("compact", 3), ("conv3", 3), ("conv4", 4)])
 def test_a_layout_reaches_every_layer_and_changes_no_value(channels, layout, backbone, convolutions):
     model, images = classifier((channels, 12, 12), backbone=backbone).eval(), torch.rand(4, channels, 12, 12)
     model.lay_out(torch.contiguous_format)
@@ -78,14 +78,24 @@ def test_dtn_has_the_papers_layers():
 
 
 @pytest.mark.parametrize(("pixels", "first"), [(20, 20), (28, 28), (32, 32), (64, 32), (96, 32), (224, 32)])
-def test_conv4_brings_every_size_to_maps_of_one_size(pixels, first):
+@pytest.mark.parametrize("name", ["conv3", "conv4"])
+def test_networks_that_pool_first_bring_every_size_to_maps_of_one_size(name, pixels, first):
     sizes = []
-    model = classifier((3, pixels, pixels), backbone="conv4").eval()
+    model = classifier((3, pixels, pixels), backbone=name).eval()
     for part in model.modules():
         if isinstance(part, nn.Conv2d):
             part.register_forward_hook(lambda _, __, out: sizes.append(out.shape[-1]))
     model(torch.rand(2, 3, pixels, pixels))
-    assert sizes == [first, -(-first // 2), -(-first // 4), -(-first // 4)]
+    assert sizes == [first, -(-first // 2), *[-(-first // 4)] * (len(sizes) - 2)]
+    assert len(sizes) == int(name[-1])
+
+
+def test_conv3_is_compact_pooled_first():
+    """Where BatchNorm keeps the order of values, the largest of four may be taken before it or after it."""
+    slow, fast = (classifier(IMAGES, backbone=name).backbone.eval() for name in ("compact", "conv3"))
+    fast.load_state_dict(dict(zip(fast.state_dict(), slow.state_dict().values(), strict=True)))
+    images = torch.randn(4, *IMAGES)
+    torch.testing.assert_close(fast(images), slow(images))
 
 
 def test_visda_heads():
@@ -95,7 +105,7 @@ def test_visda_heads():
 
 
 @pytest.mark.parametrize(
-    ("shape", "name"), [((1, 28, 28), "compact"), ((3, 32, 32), "compact"), ((3, 33, 20), "conv4"), ((12,), "mlp")]
+    ("shape", "name"), [((1, 28, 28), "conv3"), ((3, 32, 32), "conv3"), ((3, 33, 20), "conv4"), ((12,), "mlp")]
 )
 def test_auto_is_settled_by_the_shape_and_kept_by_its_name(shape, name):
     assert Network(shape, 3, "auto").to_json()["backbone"] == name
@@ -105,7 +115,7 @@ def test_auto_is_settled_by_the_shape_and_kept_by_its_name(shape, name):
 
 
 def test_names_are_checked():
-    assert set(BACKBONES) == {"dtn", "lenet", "compact", "conv4", "mlp"}
+    assert set(BACKBONES) == {"dtn", "lenet", "compact", "conv3", "conv4", "mlp"}
     with pytest.raises(InputError, match="unknown backbone 'dtm'; did you mean dtn"):
         build_backbone("dtm", IMAGES)
     with pytest.raises(InputError, match="unknown head 'tail'"):
