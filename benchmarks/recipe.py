@@ -27,6 +27,7 @@ from calida.studies import Engine, Job, Outcome, Results
 from calida.studies.job import PRETRAINING, finished_record
 
 TUNED_ON = ("mnist-usps", "mnist5k-uci")
+MADE = "made"  # the folder of files that a seed decides
 
 
 @dataclass(frozen=True)
@@ -86,7 +87,7 @@ OWN_SIZE = ("aims",)  # the others compare many runs, with small images and a sh
 
 
 def make_job(task: str, variant: Variant, seed: int, work: Path, small: bool) -> Job:
-    config = TASKS[task].config(seed, work / "made", small)
+    config = TASKS[task].config(seed, work / MADE, small)
     mine = variant.recipe == CALIDA.recipe
     own: Mapping[str, Any] = (BRIEF if small else {}) if mine else TASKS[task].paper
     adapts = get_recipe(variant.recipe).rounds > 0
@@ -109,6 +110,8 @@ def run(jobs: list[Job], work: Path, store: Results, processes: int) -> None:
             store.add(known)
     left = [job for job in wanted.values() if job.key not in store.records]
     print(f"{len(wanted)} runs, {len(left)} to make", flush=True)
+    for task, seed in sorted({(job.task, job.config.seed) for job in left}):
+        TASKS[task].make_files(seed, work / MADE)
 
     def finished(outcome: Outcome) -> None:
         if outcome.record is None:
@@ -134,7 +137,7 @@ def run_skada(tasks: Iterable[str], seeds: Iterable[int], work: Path, path: Path
     print(f"{len(left)} runs of skada's methods to make", flush=True)
 
     def one(task: str, method: str, seed: int) -> dict[str, Any]:
-        config = TASKS[task].config(seed, work / "made", small=True)
+        config = TASKS[task].config(seed, work / MADE, small=True)
         return {"task": task, "method": method, "seed": seed, **train(method, config)}
 
     calls = (joblib.delayed(one)(*which) for which in left)
