@@ -24,7 +24,7 @@ DEMO = RunConfig(
     "mnist-5k",
     "uci-digits",
     target_labels=INSIDE,
-    backbone="compact",
+    backbone="conv3",
     size=20,
     settings={"pretrain_epochs": 20, "rounds": 7, "passes": 1, "shortest_round": 1},
 )
@@ -75,7 +75,7 @@ def adapt(
     backbone: Annotated[
         str | None,
         typer.Option(
-            help="dtn, lenet, compact, conv4, mlp or timm:NAME; chosen by the data if left out.",
+            help="dtn, lenet, compact, conv3, conv4, mlp or timm:NAME; chosen by the data if left out.",
             rich_help_panel="Method",
         ),
     ] = None,
