@@ -149,10 +149,16 @@ def test_a_round_that_won_the_vote_may_differ_from_the_source_only_classifier_by
 
     history = kept_by(DEFAULT_RULE, True, [start, elected(1.991), elected(1.989), elected(1.9905)])
     assert [past["kept"] for past in history[2:]] == [True, False, True]
-    assert "it is the last whose corr-c is the best or less than 0.5% from it" in explain_choice(
-        history, DEFAULT_RULE, True
-    )[1]
+    _, reason = explain_choice(history, DEFAULT_RULE, True)
+    assert "it is the last whose corr-c is less than 0.5% under that classifier's; 4 of 5" in reason
     assert last_kept(kept_by("corr-c", True, [start, elected(1.991)])) == 0
+
+
+def test_without_the_guard_the_source_only_classifier_is_no_rival():
+    """A round that is far under it is the best there is."""
+    history = kept_by(DEFAULT_RULE, False, [even(3.0), even(2.0), even(1.0)])
+    assert last_kept(history) == 1
+    assert explain_choice(history, DEFAULT_RULE, False)[1].startswith("Of all rounds, it has the best corr-c;")
 
 
 def test_votes_name_the_voters_that_find_a_round_better():

@@ -46,8 +46,8 @@ def prefers(rule: str, record: Record, history: Sequence[Record], guard: bool) -
     """Whether this round is to be kept instead of the best one before it.
 
     `history` are the records before it; the first of them that was looked at is the source-only classifier. With the
-    guard, the target must differ from the source at all, and a round must win most votes against it; without, the first
-    round of adaptation is better than none.
+    guard it is a rival like any round before, the target must differ from the source at all, and a round must win most
+    votes against it; without, the first round of adaptation is better than none.
     """
     looked = [past for past in history if "validators" in past]
     start, kept = looked[0], [past for past in looked[1:] if past["kept"]]
@@ -80,9 +80,6 @@ def explain_choice(history: Sequence[Record], rule: str, guard: bool) -> tuple[s
     if len(looked) == 1:
         return SOURCE_ONLY, "The recipe trains on source alone."
     name = DECIDING if rule == DEFAULT_RULE else rule
-    by = "it was the last" if rule == LAST else f"it has the best {name}"
-    if rule == DEFAULT_RULE and merit(rule, kept) < max(merit(rule, past) for past in looked if past["kept"]):
-        by = f"it is the last whose {name} is the best or less than {TOLERANCE:.1%} from it"
     if kept is start and guard and not is_shifted(start):
         return (SOURCE_ONLY if share_offsets(start) is None else RESHARED), explain_no_shift(start)
     if kept is start:
@@ -95,6 +92,14 @@ def explain_choice(history: Sequence[Record], rule: str, guard: bool) -> tuple[s
             f"{len(VOTERS) // 2 + 1} of {len(VOTERS)} votes ({', '.join(VOTERS)}){also}{end}."
         )
     place = f"round {kept['round'] + 1} of {kept['rounds']}"
+    by = "it was the last" if rule == LAST else f"it has the best {name}"
+    if rule == DEFAULT_RULE:
+        rivals = [past for past in looked[0 if guard else 1 :] if past["kept"]]
+        best = max(rivals, key=lambda past: merit(rule, past))
+        if best is start:
+            by = f"it is the last whose {name} is less than {TOLERANCE:.1%} under that classifier's"
+        elif merit(rule, kept) < merit(rule, best):
+            by = f"it is the last whose {name} is the best or less than {TOLERANCE:.1%} from it"
     if not guard:
         return place, f"Of all rounds, {by}; the guard was off."
     found = votes(kept, start)
