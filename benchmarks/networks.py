@@ -2,13 +2,14 @@
 
     CALIDA_DATA=FOLDER python benchmarks/networks.py [NAME ...] [--epochs 15]
 
-Each is trained on 18,000 of SVHN's 20,000 images with the default recipe's views, in epochs of 90 batches, one thread.
+Each is trained on 18,000 of SVHN's 20,000 images with affine views, in epochs of 90 batches, one thread.
 """
 
 from __future__ import annotations
 
 import argparse
 import time
+from functools import partial
 
 import torch
 from torch import Tensor
@@ -22,9 +23,9 @@ from calida.studies.job import PRETRAINING
 NETWORKS = {
     "compact": BACKBONES["compact"],
     "conv3": BACKBONES["conv3"],
-    "wider": pooled_first("wider", Stage((32,), 0.1), Stage((96,), 0.2), Stage((192,), 0.3)),
+    "wider": partial(pooled_first, "wider", (Stage((32,), 0.1), Stage((96,), 0.2), Stage((192,), 0.3))),
     "conv4": BACKBONES["conv4"],
-    "conv5": pooled_first("conv5", Stage((32,), 0.1), Stage((64, 64), 0.2), Stage((128, 128), 0.3)),
+    "conv5": partial(pooled_first, "conv5", (Stage((32,), 0.1), Stage((64, 64), 0.2), Stage((128, 128), 0.3))),
 }
 
 
@@ -42,7 +43,7 @@ def main() -> None:
     assert isinstance(source, Tensor)
     values = get_recipe("calida").to_json()
     settings = {name: values[name] for name in PRETRAINING}
-    settings |= {"pretrain_epochs": options.epochs, "longest_epoch": 90}
+    settings |= {"pretrain_epochs": options.epochs, "longest_epoch": 90, "sharpness": 0.0}
     for name in options.names or NETWORKS:
         began = time.perf_counter()
         trained = calida.adapt((source, data.labels), target, "source", seed=0, backbone=name, **settings)

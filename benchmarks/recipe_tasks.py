@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import math
-import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,7 +15,7 @@ from skew import skewed_rows
 from sklearn.datasets import load_breast_cancer, load_digits
 from torch import Tensor
 
-from calida.data import INSIDE
+from calida.data import INSIDE, data_folder
 from calida.files import write_atomically
 from calida.runs import RunConfig, open_data
 from calida.studies import PROTOCOLS, SVHN_MNIST
@@ -76,7 +75,7 @@ class Task:
                 str(folder / f"{text}.{seed}.npz") if text.startswith("made-") else text for text in (source, target)
             )
         elif not source.partition(":")[0].replace("-", "").isalnum():  # a folder among the data
-            source, target = (str(Path(os.environ.get("CALIDA_DATA", "")) / text) for text in (source, target))
+            source, target = (str(data_folder() / text) for text in (source, target))
         return RunConfig(
             source,
             target,

@@ -80,19 +80,26 @@ def test_dtn_has_the_papers_layers():
 @pytest.mark.parametrize(("pixels", "first"), [(20, 20), (28, 28), (32, 32), (64, 32), (96, 32), (224, 32)])
 @pytest.mark.parametrize("name", ["conv3", "conv4"])
 def test_networks_that_pool_first_bring_every_size_to_maps_of_one_size(name, pixels, first):
-    sizes = []
+    sizes = {nn.Conv2d: [], nn.BatchNorm2d: []}
     model = classifier((3, pixels, pixels), backbone=name).eval()
     for part in model.modules():
-        if isinstance(part, nn.Conv2d):
-            part.register_forward_hook(lambda _, __, out: sizes.append(out.shape[-1]))
+        if type(part) in sizes:
+            part.register_forward_hook(lambda part, _, out: sizes[type(part)].append(out.shape[-1]))
     model(torch.rand(2, 3, pixels, pixels))
-    assert sizes == [first, -(-first // 2), *[-(-first // 4)] * (len(sizes) - 2)]
-    assert len(sizes) == int(name[-1])
+    half, quarter, eighth = (-(-first // share) for share in (2, 4, 8))
+    third = {"conv3": [(quarter, eighth)], "conv4": [(quarter, quarter), (quarter, eighth)]}[name]
+    convolved, normalised = zip((first, half), (half, quarter), *third, strict=True)
+    assert sizes == {nn.Conv2d: list(convolved), nn.BatchNorm2d: list(normalised)}
 
 
 def test_conv3_is_compact_pooled_first():
     """Where BatchNorm keeps the order of values, the largest of four may be taken before it or after it."""
     slow, fast = (classifier(IMAGES, backbone=name).backbone.eval() for name in ("compact", "conv3"))
+    for norm in (part for part in slow.modules() if isinstance(part, nn.BatchNorm2d)):
+        for tensor in (norm.weight.data, norm.running_var):
+            tensor.uniform_(0.5, 2)
+        for tensor in (norm.bias.data, norm.running_mean):
+            tensor.normal_()
     fast.load_state_dict(dict(zip(fast.state_dict(), slow.state_dict().values(), strict=True)))
     images = torch.randn(4, *IMAGES)
     torch.testing.assert_close(fast(images), slow(images))

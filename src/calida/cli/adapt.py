@@ -24,7 +24,6 @@ DEMO = RunConfig(
     "mnist-5k",
     "uci-digits",
     target_labels=INSIDE,
-    backbone="conv3",
     size=20,
     settings={"pretrain_epochs": 20, "rounds": 7, "passes": 1, "shortest_round": 1},
 )

@@ -86,7 +86,7 @@ class Augmentation:
         return torch.stack(rows, 1).view(-1, 2, 3)
 
     def _sharpen(self, images: Tensor, generator: torch.Generator) -> Tensor:
-        """Each image with none of its fine detail, twice as much, or anything between."""
+        """At strength 1, each image with none of its fine detail, twice as much, or anything between."""
         more = (_draw(1, images, generator) * self.sharpness).view(-1, 1, 1, 1)
         sharpened: Tensor = images + more * (images - _blur(images, self.detail * max(images.shape[2:])))
         return sharpened.clamp(images.amin(), images.amax())

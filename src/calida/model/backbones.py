@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import NamedTuple
 
 import torch
@@ -12,7 +13,7 @@ from torch import Tensor, nn
 from calida.errors import InputError, MissingExtraError
 
 Shape = tuple[int, ...]
-_LARGE = 32  # pixels; larger images get conv4, whose first convolution brings them to about so many
+_LARGE = 32  # pixels; larger images get conv4; a first convolution that strides brings them to about so many
 
 
 class Backbone(NamedTuple):
@@ -100,27 +101,23 @@ class Stage(NamedTuple):
     dropout: float
 
 
-def pooled_first(name: str, *stages: Stage) -> Callable[[Shape], Backbone]:
+def pooled_first(name: str, stages: Sequence[Stage], shape: Shape) -> Backbone:
     """Convolutions that pool before they normalise, and 256 features; the first one strides over large images.
 
     On a map that is pooled already, BatchNorm and ReLU are a quarter of the work; a first convolution that reads every
     second of 64 pixels makes them cost as much as 32.
     """
-
-    def build(shape: Shape) -> Backbone:
-        channels, stride = _image_channels(name, shape), max(1, round(max(shape[1:]) / _LARGE))
-        layers: list[nn.Module] = []
-        for widths, dropout in stages:
-            for place, width in enumerate(widths, 1):
-                layers.append(nn.Conv2d(channels, width, 2 * stride + 1, stride, padding=stride, bias=False))
-                if place == len(widths):
-                    layers.append(nn.MaxPool2d(2, ceil_mode=True))
-                layers += [nn.BatchNorm2d(width), nn.ReLU()]
-                channels, stride = width, 1
-            layers.append(nn.Dropout2d(dropout))
-        return Backbone(nn.Sequential(*layers, *_to_features(channels, 256)), "dtn")
-
-    return build
+    channels, stride = _image_channels(name, shape), max(1, round(max(shape[1:]) / _LARGE))
+    layers: list[nn.Module] = []
+    for widths, dropout in stages:
+        for place, width in enumerate(widths, 1):
+            layers.append(nn.Conv2d(channels, width, 2 * stride + 1, stride, padding=stride, bias=False))
+            if place == len(widths):
+                layers.append(nn.MaxPool2d(2, ceil_mode=True))
+            layers += [nn.BatchNorm2d(width), nn.ReLU()]
+            channels, stride = width, 1
+        layers.append(nn.Dropout2d(dropout))
+    return Backbone(nn.Sequential(*layers, *_to_features(channels, 256)), "dtn")
 
 
 def mlp(shape: Shape) -> Backbone:
@@ -161,9 +158,9 @@ BACKBONES: dict[str, Callable[[Shape], Backbone]] = {
     "dtn": dtn,
     "lenet": lenet,
     "compact": compact,
-    # `compact` with less work, and one that spends on a fourth convolution what that saves.
-    "conv3": pooled_first("conv3", Stage((32,), 0.1), Stage((64,), 0.2), Stage((128,), 0.3)),
-    "conv4": pooled_first("conv4", Stage((32,), 0.1), Stage((64,), 0.2), Stage((128, 128), 0.3)),
+    # `compact` with less work, and the same with a fourth convolution.
+    "conv3": partial(pooled_first, "conv3", (Stage((32,), 0.1), Stage((64,), 0.2), Stage((128,), 0.3))),
+    "conv4": partial(pooled_first, "conv4", (Stage((32,), 0.1), Stage((64,), 0.2), Stage((128, 128), 0.3))),
     "mlp": mlp,
 }
 

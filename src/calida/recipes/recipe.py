@@ -163,7 +163,6 @@ class Recipe:
         for key in (
             "weight_decay",
             "affine",
-            "sharpness",
             "colour",
             "contrast",
             "erasing",
@@ -190,6 +189,7 @@ class Recipe:
             "final_rate",
             "pretrain_final_rate",
             "consistency_threshold",
+            "sharpness",
             "polarity",
             "dropping",
         ):
