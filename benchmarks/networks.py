@@ -9,18 +9,19 @@ from __future__ import annotations
 
 import argparse
 import time
+from collections.abc import Callable
 from functools import partial
 
 import torch
 from torch import Tensor
 
 import calida
-from calida.model.backbones import BACKBONES, Stage, pooled_first
+from calida.model.backbones import BACKBONES, Backbone, Shape, Stage, pooled_first
 from calida.recipes import get_recipe
 from calida.runs import RunConfig, open_data
 from calida.studies.job import PRETRAINING
 
-NETWORKS = {
+NETWORKS: dict[str, Callable[[Shape], Backbone]] = {
     "compact": BACKBONES["compact"],
     "conv3": BACKBONES["conv3"],
     "wider": partial(pooled_first, "wider", (Stage((32,), 0.1), Stage((96,), 0.2), Stage((192,), 0.3))),
