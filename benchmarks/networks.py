@@ -2,7 +2,7 @@
 
     CALIDA_DATA=FOLDER python benchmarks/networks.py [NAME ...] [--epochs 15]
 
-Each is trained on 18,000 of SVHN's 20,000 images with affine views, in epochs of 90 batches, one thread.
+Each is trained on 18,000 of SVHN's 20,000 images with the default recipe's views, in epochs of 90 batches, one thread.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def main() -> None:
     assert isinstance(source, Tensor)
     values = get_recipe("calida").to_json()
     settings = {name: values[name] for name in PRETRAINING}
-    settings |= {"pretrain_epochs": options.epochs, "longest_epoch": 90, "sharpness": 0.0}
+    settings |= {"pretrain_epochs": options.epochs, "longest_epoch": 90}
     for name in options.names or NETWORKS:
         began = time.perf_counter()
         trained = calida.adapt((source, data.labels), target, "source", seed=0, backbone=name, **settings)

@@ -91,8 +91,6 @@ TUNED_ON = ("mnist-usps", "mnist5k-uci")  # defaults were chosen on these, and r
 # What the paper's recipes and ours had when the published figures were made.
 _AS_RUN = {"statistics": "both"}
 _OURS_AS_RUN = {
-    "sharpness": 0.0,
-    "consistency_threshold": 0.9,
     "diversity": 4.0,
     "teacher_memory": 0.0,
     "share_doubt": "inf",
