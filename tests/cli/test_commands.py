@@ -3,6 +3,7 @@
 import json
 import math
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -179,6 +180,71 @@ def test_tables_with_a_label_column(tmp_path):
     done = calida_command("predict", "run", "more.csv", cwd=tmp_path)
     assert done.returncode == 2
     assert "the column 'a' of more.csv is of another scale" in done.stderr
+
+
+def test_no_file_of_the_user_is_replaced(place, tmp_path):
+    """Neither the samples by their predictions, nor what lies in a folder that a run is to fill."""
+    samples = tmp_path / "more.npy"
+    np.save(samples, arrays(8, 2)[0])
+    before = samples.read_bytes()
+    done = calida_command("predict", place / "run", samples, "--out", samples)
+    assert done.returncode == 2
+    assert "is the file of the samples themselves" in done.stderr
+    assert samples.read_bytes() == before
+    mine = tmp_path / "mine"
+    mine.mkdir()
+    (mine / "predictions.csv").write_text("my own\n")
+    options = ["--source", place / "photos", "--target", place / "camera", "--out", mine, *QUICK]
+    done = calida_command("adapt", *options)
+    assert done.returncode == 2
+    assert "has a file predictions.csv that a run would replace" in done.stderr
+    assert (mine / "predictions.csv").read_text() == "my own\n"
+    assert [file.name for file in mine.iterdir()] == ["predictions.csv"]
+
+
+def test_a_finished_run_that_is_resumed_keeps_what_labels_told_of_it(place, tmp_path):
+    shutil.copytree(place / "run", tmp_path / "run")
+    figures = json.loads((tmp_path / "run" / "metrics.json").read_text())["adapted"]["oracle"]
+    config = tmp_path / "run" / "config.toml"
+    config.write_text(config.read_text().replace('target_labels = "inside"\n', ""))
+    assert tomllib.loads(config.read_text()).get("target_labels") is None
+    succeed("adapt", "--resume", "--out", tmp_path / "run", cwd=place)
+    assert json.loads((tmp_path / "run" / "metrics.json").read_text())["adapted"]["oracle"] == figures
+
+
+def test_a_run_that_had_not_begun_is_resumed_with_the_settings_of_today(place, tmp_path):
+    """Killed before its first checkpoint: what it says of itself is what it then did."""
+    options = ["--source", place / "photos", "--target", place / "camera", "--out", tmp_path / "run"]
+    with mock.patch("calida.runs.folder.RunFolder.begin_rounds", side_effect=KeyboardInterrupt):
+        assert calida_command("adapt", *options, *QUICK).returncode != 0
+    succeed("adapt", "--resume", "--out", tmp_path / "run", "--set", "rounds=1")
+    settings = tomllib.loads((tmp_path / "run" / "config.toml").read_text())["settings"]
+    assert settings["rounds"] == json.loads((tmp_path / "run" / "metrics.json").read_text())["settings"]["rounds"] == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "words"),
+    [
+        ("predictions.csv", "", "it is empty"),
+        ("predictions.csv", "path,label\na,lying\n", "names 1 samples; the run has 48"),
+        ("metrics.json", "{}", "it lacks 'classes'"),
+    ],
+)
+def test_damaged_runs_are_told_of_in_a_sentence(place, tmp_path, name, content, words):
+    shutil.copytree(place / "run", tmp_path / "run")
+    (tmp_path / "run" / name).write_text(content)
+    done = calida_command("report", tmp_path / "run")
+    assert done.returncode == 2
+    assert words in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_evaluation_can_pass_over_what_cannot_be_read(place, tmp_path):
+    folder = class_folders(tmp_path / "other", 6, 3)
+    (folder / "lying" / "bad.png").write_text("no image")
+    assert "--skip-unreadable" in calida_command("evaluate", place / "run", folder).stderr
+    figures = json.loads(succeed("evaluate", place / "run", folder, "--skip-unreadable", "--json").stdout)
+    assert 0 <= figures["adapted"]["oracle"]["accuracy"] <= 1
 
 
 def _wrong_inputs(folder):

@@ -144,6 +144,7 @@ def test_tables(tmp_path, suffix):
         ([" 3", "NA", "2"], None),
         (["NA", "SA", "EU"], ["NA", "SA", "EU"]),
         (["true", "false", "true"], ["true", "false", "true"]),
+        (["1.0e300", "1.0", "2.0"], ["1.0e300", "1.0", "2.0"]),
     ],
 )
 def test_labels_of_a_table_are_as_written(tmp_path, written, classes):
@@ -154,7 +155,7 @@ def test_labels_of_a_table_are_as_written(tmp_path, written, classes):
             read(tmp_path / "t.csv", label="kind")
         return
     assert read(tmp_path / "t.csv", label="kind").labels == classes
-    assert read_label_column(tmp_path / "truth.csv", "kind") == classes
+    assert read_label_column(tmp_path / "truth.csv", "kind") == (None, classes)
 
 
 def test_tables_that_cannot_be_used(tmp_path):
@@ -169,6 +170,12 @@ def test_tables_that_cannot_be_used(tmp_path):
     path.write_text("a,b,y\n1,2,0\n3,,1\n5,6,1\n")
     with pytest.raises(InputError, match=r"column 'b' of .* lacks 1 values, the first in row 1"):
         read(path, label="y")
+    for wild in ("inf", "-1e300"):
+        path.write_text(f"a,b,y\n1,2,0\n3,{wild},1\n")
+        with pytest.raises(
+            InputError, match=r"column 'b' of .* holds -?(inf|1e\+300) in row 1: infinite, or too"
+        ):
+            read(path, label="y")
     path.write_text("a,y\n")
     with pytest.raises(InputError, match="no rows"):
         read(path, label="y")
@@ -189,6 +196,8 @@ def test_tables_as_other_programs_write_them(tmp_path):
     path.write_text("a,y\n1,0\nNA,1\n")
     with pytest.raises(InputError, match=r"column 'a' of .* lacks 1 values"):
         read(path, label="y")
+    path.write_text("a,y\n1,0\n\n2,1\n\n")
+    assert read(path, label="y").samples.tolist() == [[1], [2]]
     path.write_text("path,y\n-3.5,0\n2.5,1\n")  # a feature that happens to be called so
     assert read(path, label="y").samples.tolist() == [[-3.5], [2.5]]
 
@@ -284,6 +293,42 @@ def test_labels_from_inside_or_from_files_follow_the_names(tmp_path):
         read_labels(str(tmp_path / "y.npy"), rows, SEEDS)
 
 
+def test_labels_with_rows_may_be_in_any_order(tmp_path):
+    np.save(tmp_path / "x.npy", np.zeros((4, 2)))
+    samples, path = read(tmp_path / "x.npy", labelled=False), tmp_path / "truth.csv"
+    path.write_text("row,label\n2,c\n0,a\n3,d\n1,b\n")
+    assert read_labels(str(path), samples, SEEDS) == ["a", "b", "c", "d"]
+    pd.DataFrame({"label": ["d", "c", "b", "a"], "row": [3, 2, 1, 0]}).to_parquet(tmp_path / "truth.parquet")
+    assert read_labels(str(tmp_path / "truth.parquet"), samples, SEEDS) == ["a", "b", "c", "d"]
+    path.write_text("row,label\n2,c\n0,a\n3,d\n")
+    with pytest.raises(InputError, match="3 labels, and none for 1 samples"):
+        read_labels(str(path), samples, SEEDS)
+    path.write_text("row,label\n2,c\n0,a\n3,d\n1,b\n2,b\n")
+    with pytest.raises(InputError, match="two labels for 2: 'c' and 'b'"):
+        read_labels(str(path), samples, SEEDS)
+
+
+def test_labels_from_inside_need_no_column_that_the_source_lacks(tmp_path):
+    (tmp_path / "t.csv").write_text("b,city,a,y\n1,Paris,2,u\n3,Rome,4,v\n")
+    target = read(tmp_path / "t.csv", labelled=False, label="y", columns=("a", "b"))
+    assert read_labels("inside", target, SEEDS, "y") == ["u", "v"]
+
+
+def test_a_list_has_a_label_for_every_file(tmp_path):
+    folder = class_folders(tmp_path / "t", 2, 0)
+    first, second = read(folder).names
+    (folder / "list.csv").write_text(f"{first},lying\n{second},\n")
+    with pytest.raises(InputError, match=f"no label for {second}"):
+        read(folder / "list.csv")
+    assert read(folder / "list.csv", labelled=False).names == [first, second]
+
+
+def test_a_path_that_exists_as_it_is_written_is_meant(tmp_path):
+    folder = class_folders(tmp_path / "taken at 12:30", 6, 0)
+    assert len(read(folder)) == 6
+    assert len(read(f"{folder}:4")) == 4
+
+
 def test_a_file_of_labels_follows_the_split_of_the_samples(tmp_path):
     x, y = np.zeros((6, 2)), np.arange(6)
     np.savez(tmp_path / "d.npz", x_train=x[:3], y_train=y[:3], x_test=x[3:], y_test=y[3:])
@@ -301,6 +346,13 @@ def test_links_that_lead_back_and_names_that_are_no_text(tmp_path):
     assert len(found) == 6
     assert "lying/caf\\udce9.png" in found.names
     assert decode_image(found.samples[found.names.index("lying/caf\\udce9.png")], 1).shape == (1, 16, 16)
+
+
+def test_classes_that_the_source_never_showed_are_counted_apart():
+    with pytest.raises(InputError, match=r"2 samples of the class 'x' \(and of 1 more such classes\), which"):
+        class_indices(["a", "x", "y", "x", "y", "y"], ["a", "b"], "truth")
+    with pytest.raises(InputError, match="1 samples of the class 'x', which"):
+        class_indices(["a", "x"], ["a", "b"], "truth")
 
 
 def test_class_names_are_ordered_as_people_count():

@@ -10,7 +10,7 @@ import typer
 from calida.adaptation import Adapted, load
 from calida.cli.options import AsJson, Device, Label, Quiet, RunPath, SkipUnreadable, TargetLabels, Workers
 from calida.cli.screen import Screen
-from calida.data import DataCard, Loading, class_indices
+from calida.data import DataCard, Loading, Place, class_indices
 from calida.errors import CheckpointError, InputError
 from calida.model import check_abstention
 from calida.report import score
@@ -63,6 +63,9 @@ def predict(
         raise InputError(f"{out} cannot be a file of predictions: {'it is' if out.is_dir() else 'there is no'} folder")
     if out.exists() and RunFolder(out.parent).holds_run():
         raise InputError(f"{out} is a file of a run, which predictions must not replace: name another with --out")
+    given = Path(Place.parse(data).name).expanduser()
+    if out.exists() and given.exists() and out.samefile(given):
+        raise InputError(f"{out} is the file of the samples themselves: name another with --out")
     screen = Screen(quiet, as_json)
     adapted = load(run, device)
     card = _card(adapted, run)
@@ -97,6 +100,7 @@ def evaluate(
     ] = None,
     target_labels: TargetLabels = None,
     label: Label = None,
+    skip_unreadable: SkipUnreadable = False,
     device: Device = None,
     quiet: Quiet = False,
     as_json: AsJson = False,
@@ -111,15 +115,15 @@ def evaluate(
     else:
         if target_labels is not None:
             raise InputError("DATA carries its own labels; --target-labels is for the run's target")
-        metrics = _evaluate_other(run, data, label, device)
+        metrics = _evaluate_other(run, data, label, device, Loading(skip_unreadable=skip_unreadable))
     screen.show_result(metrics)
     screen.result(metrics)
 
 
-def _evaluate_other(run: Path, data: str, label: str | None, device: str | None) -> Metrics:
+def _evaluate_other(run: Path, data: str, label: str | None, device: str | None, loading: Loading) -> Metrics:
     adapted = load(run, device)
     card = _card(adapted, run)
-    loaded = open_new(data, card, Loading(), True, label, "target")
+    loaded = open_new(data, card, loading, True, label, "target")
     truth = class_indices(loaded.collection.labels or (), card.classes, data)
     sides = {"source_only": adapted.source_only or adapted, "adapted": adapted}
     return {name: {"oracle": score(side.predict(loaded.samples).log_probs, truth)} for name, side in sides.items()}

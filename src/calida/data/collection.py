@@ -66,10 +66,11 @@ def class_indices(labels: Sequence[str], classes: Sequence[str], origin: str) ->
     index = {name: place for place, name in enumerate(classes)}
     unseen = [name for name in dict.fromkeys(labels) if name not in index]
     if unseen:
-        count = sum(label not in index for label in labels)
+        count = sum(label == unseen[0] for label in labels)
+        others = f" (and of {len(unseen) - 1} more such classes)" if len(unseen) > 1 else ""
         known = ", ".join(classes[:10]) + (", ..." if len(classes) > 10 else "")
         raise InputError(
-            f"{origin} has {count:,} samples of the class {unseen[0]!r}, which the source never showed; "
+            f"{origin} has {count:,} samples of the class {unseen[0]!r}{others}, which the source never showed; "
             f"its classes are {known}"
         )
     return torch.tensor([index[label] for label in labels])

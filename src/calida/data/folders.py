@@ -110,7 +110,10 @@ def list_entries(path: Path, labelled: bool, label: str | None) -> tuple[list[st
     if short or not rows:
         raise InputError(f"the list {path} has {'an incomplete row' if short else 'a header and no rows'}")
     names = [row[place].strip() for row in rows]
-    return names, [row[label_place].strip() for row in rows] if labelled else None
+    labels = [row[label_place].strip() for row in rows] if labelled else None
+    if labels is not None and not all(labels):
+        raise InputError(f"the list {path} has no label for {names[labels.index('')]}")
+    return names, labels
 
 
 def _split_line(line: str, folder: Path) -> list[str]:

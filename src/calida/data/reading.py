@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -29,7 +30,9 @@ class Place:
 
     @staticmethod
     def parse(text: str) -> Place:
-        """Read from the right, as a path may have colons of its own."""
+        """Read from the right, as a path may have colons of its own; a file or folder of just that name is meant."""
+        if Path(text).expanduser().exists():
+            return Place(text)
         name, split, count = text, None, None
         head, _, tail = name.rpartition(":")
         if head and tail.isdecimal():
@@ -89,29 +92,36 @@ def _read(place: Place, text: str, labelled: bool, label: str | None, columns: t
 def read_labels(text: str, collection: Collection, seeds: Seeds, label: str | None = None) -> list[str]:
     """True labels of a collection that was read without: `inside` for those that its data set carries, or a file.
 
-    A file is a list of path,label, a table with a label column, or a NumPy array of labels in the samples' order.
+    A file is a list of path,label, a table with a label column, or a NumPy array of labels in the samples' order. A
+    table with a column `row`, as predictions have, may be in any order.
     """
     if text == INSIDE:
-        own = read_collection(collection.origin, seeds, True, label)
-        return _by_name(dict(zip(own.names, own.labels or (), strict=True)), collection, text)
+        own = read_collection(collection.origin, seeds, True, label, collection.columns)
+        return _by_name(own.names, own.labels or (), collection, text)
     path = Path(text).expanduser()
     if not path.is_file():
         raise InputError(f"the labels {text} are neither a file nor the word inside")
     if path.suffix.lower() in (".csv", ".tsv", ".txt") and is_image_list(path):
         names, labels = list_entries(path, True, label)
-        return _by_name(dict(zip(names, labels or (), strict=True)), collection, text)
+        return _by_name(names, labels or (), collection, text)
     if path.suffix.lower() in _ARCHIVES:
-        found = array_labels(load_arrays(path), text, Place.parse(collection.origin).split)
+        rows, found = None, array_labels(load_arrays(path), text, Place.parse(collection.origin).split)
     else:
-        found = read_label_column(path, label or "label")
+        rows, found = read_label_column(path, label or "label")
+    if rows is not None:
+        return _by_name(rows, found, collection, text)
     total = len(collection) if collection.total is None else collection.total
     if len(found) != total:
         raise InputError(f"{text} has {len(found):,} labels; {collection.origin} has {total:,} samples")
     # Samples are named by their row in the data set, of which the collection may be a subset.
-    return _by_name({str(row): value for row, value in enumerate(found)}, collection, text)
+    return _by_name([str(row) for row in range(total)], found, collection, text)
 
 
-def _by_name(labels: dict[str, str], collection: Collection, text: str) -> list[str]:
+def _by_name(names: Sequence[str], found: Sequence[str], collection: Collection, text: str) -> list[str]:
+    labels: dict[str, str] = {}
+    for name, label in zip(names, found, strict=True):
+        if labels.setdefault(name, label) != label:
+            raise InputError(f"{text} has two labels for {name}: {labels[name]!r} and {label!r}")
     absent = [name for name in collection.names if name not in labels]
     if absent:
         raise InputError(

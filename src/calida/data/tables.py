@@ -13,7 +13,9 @@ from calida.data.collection import Collection
 from calida.errors import InputError
 
 TABLE_SUFFIXES = (".csv", ".tsv", ".parquet")
+ROW = "row"  # the column by which predictions name the samples of a table
 _MISSING = ["", "NA", "N/A", "NaN", "nan", "null"]
+_EXACT = 2**53  # floats below are exact where they are whole
 _THOUSANDS = r"^[+-]?[1-9]\d{0,2}(,\d{3})+$"
 
 
@@ -45,13 +47,17 @@ def read_table(path: Path, origin: str, label: str | None, labelled: bool, colum
     return Collection(origin, torch.from_numpy(values), rows, labels, tuple(features), notes)
 
 
-def read_label_column(path: Path, label: str) -> list[str]:
-    """The labels of a table, by the name of their column; of a table with a single column, that one."""
+def read_label_column(path: Path, label: str) -> tuple[list[str] | None, list[str]]:
+    """The labels of a table, by the name of their column; of a table with a single column, that one.
+
+    With them the rows that they belong to, if a column tells.
+    """
     frame = _read(path, label, numbers=False)
     column = frame.columns[0] if len(frame.columns) == 1 else label
     if column not in frame.columns:
         raise InputError(f"{path} has no column {label!r}; it has {_list(frame.columns)}")
-    return _labels(frame[column], path)
+    rows = _labels(frame[ROW], path) if ROW in frame.columns and column != ROW else None
+    return rows, _labels(frame[column], path)
 
 
 def _read(path: Path, label: str | None, numbers: bool = True) -> pl.DataFrame:
@@ -60,7 +66,9 @@ def _read(path: Path, label: str | None, numbers: bool = True) -> pl.DataFrame:
     try:
         if path.suffix.lower() == ".parquet":
             return pl.read_parquet(path)
-        return pl.read_csv(path, separator=_separator(path), infer_schema_length=None, null_values=[""], **options)
+        frame = pl.read_csv(path, separator=_separator(path), infer_schema_length=None, null_values=[""], **options)
+        # A blank line is no row; in a single column it may as well be a value that is missing.
+        return frame if frame.width < 2 else frame.filter(~pl.all_horizontal(pl.all().is_null()))
     except (pl.exceptions.PolarsError, OSError, UnicodeDecodeError) as error:
         raise InputError(f"the table {path} cannot be read: {str(error).splitlines()[0][:200]}") from None
 
@@ -88,6 +96,9 @@ def _numbers(column: pl.Series, path: Path) -> np.ndarray:
     missing = (values.is_null() | values.is_nan()).arg_true()
     if len(missing):
         raise InputError(f"{name} lacks {len(missing):,} values, the first in row {missing[0]}; fill or drop them")
+    wild = values.is_infinite().arg_true()
+    if len(wild):
+        raise InputError(f"{name} holds {column[wild[0]]!r} in row {wild[0]}: infinite, or too large for 32 bits")
     return values.to_numpy()
 
 
@@ -119,7 +130,8 @@ def _labels(column: pl.Series, path: Path) -> list[str]:
     if missing.any():
         raise InputError(f"the label column {column.name!r} of {path} lacks some values")
     # 3.0 is class 3, in a column of whole numbers that something wrote as floats.
-    if texts.str.contains(".", literal=True).all() and (numbers == numbers.round()).fill_null(False).all():
+    whole = (numbers == numbers.round()) & (numbers.abs() < _EXACT)
+    if texts.str.contains(".", literal=True).all() and whole.fill_null(False).all():
         texts = numbers.cast(pl.Int64).cast(pl.String)
     return texts.to_list()
 

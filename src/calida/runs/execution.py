@@ -13,7 +13,7 @@ import torch
 
 from calida.adaptation import Adapted, adapt, choose_device, load
 from calida.data import INSIDE, Collection, Labelled, split_validation, take
-from calida.errors import InputError, MissingExtraError
+from calida.errors import CheckpointError, InputError, MissingExtraError
 from calida.files import locked
 from calida.report import Evidence, Finding, compute_metrics, gather, write_report
 from calida.runs.config import RunConfig
@@ -62,7 +62,7 @@ def execute(
             if record["kind"] == "start":
                 if not claimed:  # where several recipes are tried, each of them starts
                     _claim(folder, held, resume)
-                    if not resume:
+                    if not (resume and record["history"]):  # what had not begun may begin with other settings
                         folder.write_config(config.resolved(), command)
                 claimed = True
                 folder.begin_rounds(record["history"])
@@ -107,6 +107,8 @@ def _refuse_to_overwrite(folder: RunFolder, resume: bool) -> None:
         raise InputError(
             f"{folder.path} already holds a run: go on with --resume --out {folder.path}, or choose another --out"
         )
+    if not folder.holds_run() and (files := folder.files()):
+        raise InputError(f"{folder.path} has a file {files[0].name} that a run would replace; choose another --out")
 
 
 def _claim(folder: RunFolder, held: ExitStack, resume: bool) -> None:
@@ -130,7 +132,8 @@ def _finish(
     trust = adapted.trust
     assert trust is not None
     mapped = {} if draw else {"on_map": 0}
-    evidence, prediction = gather(adapted, validation, data.target.samples, data.truth, **mapped)
+    truth = folder.read_truth() if data.truth is None else data.truth
+    evidence, prediction = gather(adapted, validation, data.target.samples, truth, **mapped)
     write_predictions(folder.predictions, data.target.collection, prediction, data.card.classes)
     metrics = {
         "classes": list(data.card.classes),
@@ -168,6 +171,10 @@ def _publish(folder: RunFolder, evidence: Evidence, metrics: Metrics, draw: bool
 
 def _draw(folder: RunFolder, evidence: Evidence, metrics: Metrics) -> None:
     kind, names = folder.read_names()
+    if len(names) != len(evidence.after.target):
+        raise CheckpointError(
+            f"{folder.predictions} names {len(names):,} samples; the run has {len(evidence.after.target):,}"
+        )
     write_report(folder.report, Finding(metrics, folder.read_rounds(), evidence, kind, names))
 
 

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import torch
 from torch import Tensor
 
 from calida.data import Collection
@@ -39,10 +40,15 @@ class RunFolder:
     def holds_run(self) -> bool:
         return self._config.exists()
 
+    def files(self) -> list[Path]:
+        """What lies in the folder under a name that a run gives its files."""
+        written = (self._config, self._metrics, self._evidence, self.rounds, self.predictions, self.report)
+        bundles = (file for name in BUNDLES if self.path.is_dir() for file in bundle_files(self.path, name))
+        return [file for file in (*written, *bundles) if file.exists()]
+
     def remove(self) -> None:
         """Remove the run and nothing else that may lie in the folder."""
-        written = (self._config, self._metrics, self._evidence, self.rounds, self.predictions, self.report)
-        for file in (*written, *(file for name in BUNDLES for file in bundle_files(self.path, name))):
+        for file in self.files():
             file.unlink(missing_ok=True)
 
     def remove_checkpoint(self) -> None:
@@ -88,6 +94,8 @@ class RunFolder:
             raise CheckpointError(f"{self.path} holds no finished run: {self._metrics.name} is missing") from None
         except (OSError, ValueError) as error:
             raise CheckpointError(f"{self._metrics} cannot be read: {error}") from None
+        if absent := [name for name in ("classes", "data", "recipe", "trust") if name not in metrics]:
+            raise CheckpointError(f"{self._metrics} is not what a run wrote: it lacks {absent[0]!r}")
         return metrics
 
     def write_evidence(self, evidence: Evidence) -> None:
@@ -96,6 +104,14 @@ class RunFolder:
     def read_evidence(self) -> Evidence:
         return Evidence.load(self._evidence)
 
+    def read_truth(self) -> Tensor | None:
+        """The true labels that an evaluation left with the run, if there was one."""
+        try:
+            truth = self.read_evidence().truth
+        except CheckpointError:
+            return None
+        return torch.from_numpy(truth) if len(truth) else None
+
     def read_names(self) -> tuple[str, list[str]]:
         """What predictions.csv names its samples by, and the names."""
         try:
@@ -103,6 +119,9 @@ class RunFolder:
                 rows = list(csv.reader(file))
         except OSError as error:
             raise CheckpointError(f"{self.predictions} cannot be read: {error}") from None
+        if not rows or not all(rows):
+            fault = "has empty lines" if rows else "is empty"
+            raise CheckpointError(f"{self.predictions} is not what a run wrote: it {fault}")
         return rows[0][0], [row[0] for row in rows[1:]]
 
 
