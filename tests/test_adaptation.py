@@ -140,6 +140,8 @@ def spoiled(x, value):
         ((X, Y + 0.5), TARGET, {}, "source labels must be whole numbers"),
         ((X, ["cat"] * 200), TARGET, {}, "source labels must be whole numbers"),
         ((X, Y * 0), TARGET, {}, "only one class"),
+        ((X, Y + 1), TARGET, {}, r"go up to 4 and none is 0: number the 4 classes 0..3, or give num_classes=5"),
+        ((X, Y * 100_000), TARGET, {}, "go up to 300000 and none is 1"),
         (
             (spoiled(X, float("nan")), Y),
             TARGET,

@@ -172,9 +172,7 @@ def test_tables_that_cannot_be_used(tmp_path):
         read(path, label="y")
     for wild in ("inf", "-1e300"):
         path.write_text(f"a,b,y\n1,2,0\n3,{wild},1\n")
-        with pytest.raises(
-            InputError, match=r"column 'b' of .* holds -?(inf|1e\+300) in row 1: infinite, or too"
-        ):
+        with pytest.raises(InputError, match=r"column 'b' of .* holds -?(inf|1e\+300) in row 1: infinite, or too"):
             read(path, label="y")
     path.write_text("a,y\n")
     with pytest.raises(InputError, match="no rows"):

@@ -67,7 +67,7 @@ def _from_numpy(array: np.ndarray) -> Tensor:
 
 
 def as_labels(y: ArrayLike | Tensor, count: int, num_classes: int | None, name: str) -> tuple[Tensor, int]:
-    """Check class indices 0..K-1 for `count` samples; K is `num_classes` or the largest label plus one."""
+    """Check class indices 0..K-1 for `count` samples; K is `num_classes`, or as many as there are without a gap."""
     try:
         values = np.asarray(y.detach().cpu() if isinstance(y, Tensor) else y)
         with np.errstate(invalid="ignore"):  # NaN is told apart below
@@ -86,6 +86,13 @@ def as_labels(y: ArrayLike | Tensor, count: int, num_classes: int | None, name: 
         raise InputError(
             f"{name} label {int(labels[first])} at index {first} is outside 0..{classes - 1} "
             f"({len(outside)} such labels)"
+        )
+    used = np.unique(labels)
+    if num_classes is None and len(used) < classes:
+        gap = int(np.flatnonzero(used != np.arange(len(used)))[0])
+        raise InputError(
+            f"{name} labels go up to {classes - 1} and none is {gap}: number the {len(used)} classes "
+            f"0..{len(used) - 1}, or give num_classes={classes}"
         )
     if classes < 2:
         raise InputError(f"{name} labels name only one class; a classifier needs at least two")
