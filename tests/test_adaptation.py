@@ -1,6 +1,7 @@
 """The front door: what goes in, what comes out, and one clear sentence for what cannot go in."""
 
 import numpy as np
+import pandas as pd
 import pytest
 import shift
 import torch
@@ -14,6 +15,7 @@ from calida.uncertainty import renyi_entropy
 
 SMALL = {"batch_size": 40, "pretrain_epochs": 2, "rounds": 2, "passes": 1, "device": "cpu"}
 IMAGES = {**SMALL, "batch_size": 8, "pretrain_epochs": 1, "rounds": 1}
+FRAME = pd.DataFrame(np.zeros((200, 2)), columns=["a", "b"])
 
 
 @pytest.fixture(scope="module")
@@ -139,6 +141,7 @@ def spoiled(x, value):
         ((X, Y), TARGET, {"num_classes": 3}, r"source label 3 at index 3 is outside 0..2 \(50 such labels\)"),
         ((X, Y + 0.5), TARGET, {}, "source labels must be whole numbers"),
         ((X, ["cat"] * 200), TARGET, {}, "source labels must be whole numbers"),
+        ((FRAME, Y), FRAME[["b", "a"]], {}, "source has the columns a, b and target b, a"),
         ((X, Y * 0), TARGET, {}, "only one class"),
         ((X, Y + 1), TARGET, {}, r"go up to 4 and none is 0: number the 4 classes 0..3, or give num_classes=5"),
         ((X, Y * 100_000), TARGET, {}, "go up to 300000 and none is 1"),
