@@ -52,7 +52,6 @@ REMOVED = {
 ADDED = {
     "a dual entropy budget": Variant(settings={"entropy_budget": "source"}),
     "labels from 0.97 sure": Variant(settings={"consistency_threshold": 0.97}),
-    "other sharpness": Variant(settings={"sharpness": 0.5}),
     "erasing": Variant(settings={"erasing": 1.0}),
     "contrast and polarity": FADING,
     "pseudo-labels, portion by agreement": Variant(
