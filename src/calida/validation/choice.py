@@ -50,16 +50,20 @@ def prefers(rule: str, record: Record, history: Sequence[Record], guard: bool) -
     votes against it; without, the first round of adaptation is better than none.
     """
     looked = [past for past in history if "validators" in past]
-    start, kept = looked[0], [past for past in looked[1:] if past["kept"]]
+    start, rivals = looked[0], _rivals(looked, guard)
     if guard and not (is_shifted(start) and is_preferred(record, start)):
         return False
-    rivals = [start, *kept] if guard else kept
     if rule == LAST or not rivals:
         return True
     best = max(merit(rule, past) for past in rivals)
     if rule == DEFAULT_RULE:
         return merit(rule, record) >= best - TOLERANCE * abs(best)
     return merit(rule, record) > best
+
+
+def _rivals(looked: Sequence[Record], guard: bool) -> list[Record]:
+    """What a round has to beat: those kept before it and, with the guard, the source-only classifier, the first."""
+    return [*looked[: 1 if guard else 0], *(past for past in looked[1:] if past["kept"])]
 
 
 def merit(rule: str, record: Record) -> float:
@@ -94,8 +98,7 @@ def explain_choice(history: Sequence[Record], rule: str, guard: bool) -> tuple[s
     place = f"round {kept['round'] + 1} of {kept['rounds']}"
     by = "it was the last" if rule == LAST else f"it has the best {name}"
     if rule == DEFAULT_RULE:
-        rivals = [past for past in looked[0 if guard else 1 :] if past["kept"]]
-        best = max(rivals, key=lambda past: merit(rule, past))
+        best = max(_rivals(looked, guard), key=lambda past: merit(rule, past))
         if best is start:
             by = f"it is the last whose {name} is less than {TOLERANCE:.1%} under that classifier's"
         elif merit(rule, kept) < merit(rule, best):
