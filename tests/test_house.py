@@ -21,6 +21,7 @@ FLOORS = [
     "version",
     "errors",
     "files",
+    "allocator",
     "seeds",
     "uncertainty",
     "data",

@@ -12,6 +12,7 @@ from typing import Any
 import torch
 
 from calida.adaptation import Adapted, adapt, choose_device, load
+from calida.allocator import keep_freed_memory
 from calida.data import INSIDE, Collection, Labelled, split_validation, take
 from calida.errors import CheckpointError, InputError, MissingExtraError
 from calida.files import locked
@@ -52,6 +53,7 @@ def execute(
         raise InputError(f"the run in {path} is by the recipe {recipe}; choose another --out for {config.recipe}")
     board = _tensorboard(folder) if config.tensorboard else (lambda record: None)
     start = None if config.start is None else _source_only(Path(config.start), config.device)
+    keep_freed_memory()
     data = open_data(config, tell)
     opened(data)
     with ExitStack() as held:

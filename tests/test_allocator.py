@@ -1,0 +1,33 @@
+"""Memory that is freed and asked for again costs no new pages."""
+
+import platform
+import subprocess
+import sys
+
+import pytest
+
+# Pages that the system hands out while four tensors of 24 MB, 6,144 pages each, are made and freed twenty times.
+_FAULTS = """
+import resource, torch
+from calida.allocator import keep_freed_memory
+{first}
+def turn():
+    [torch.ones(6 << 20) for _ in range(4)]
+turn()
+before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+for _ in range(20):
+    turn()
+print(resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before)
+"""
+
+
+def faults(first):
+    code = _FAULTS.format(first=first)
+    return int(subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout)
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="another C library frees in its own way")
+def test_freed_memory_is_used_again():
+    kept = faults("assert keep_freed_memory()")
+    assert kept < 4 * 6144  # one turn's, at the most
+    assert faults("") > 5 * kept  # what it is there for
