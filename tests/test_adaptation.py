@@ -153,6 +153,13 @@ def spoiled(x, value):
         ),
         ((X, Y), spoiled(TARGET, float("inf")), {}, "target has NaN or infinite values in 1 of 200 samples"),
         ((X.double() * 1e300, Y), TARGET, {}, "source has NaN or infinite values"),
+        (
+            (X, Y),
+            np.ma.masked_greater(TARGET.numpy(), TARGET.max() - 1e-6),
+            {},
+            "target samples are masked in 1 of 200",
+        ),
+        ((X, np.ma.masked_equal(Y.numpy(), 3)), TARGET, {}, "source labels are masked in 50 of 200 rows, .* index 3"),
         ((X, Y), TARGET[:, :4], {}, r"source samples have shape \(6,\) but target samples have shape \(4,\)"),
         ((X, Y), TARGET[:1], {}, "target has 1 sample; training needs at least two"),
         ((X, Y), TARGET[:0], {}, "target is empty"),

@@ -167,10 +167,15 @@ def test_tables_with_a_label_column(tmp_path):
         x = rng.normal(size=(200, 3)) + 4 * y[:, None] + shift
         lines = [f"{a:.4f},{b:.4f},{label},{c:.4f}" for (a, b, c), label in zip(x, y, strict=True)]
         (tmp_path / f"{name}.csv").write_text("a,b,kind,c\n" + "\n".join(lines))
+    table = (tmp_path / "new.csv").read_text()
+    (tmp_path / "new.csv").write_text(table.replace("\n", ",Rome\n").replace("Rome", "city", 1) + ",Rome\n")
     options = ["--source", "old.csv", "--target", "new.csv", "--label", "kind", "--target-labels", "inside"]
     quick = ["--set", "pretrain_epochs=5", "--set", "rounds=2", "--out", "run"]
     done = succeed("adapt", *options, *quick, "--json", cwd=tmp_path)
-    assert json.loads(done.stdout)["adapted"]["oracle"]["accuracy"] > 0.9
+    figures = json.loads(done.stdout)["adapted"]["oracle"]
+    assert figures["accuracy"] > 0.9
+    done = succeed("evaluate", "run", "--json", cwd=tmp_path)  # the source has no column city: it is left out here too
+    assert json.loads(done.stdout)["adapted"]["oracle"] == figures
     rows = read_csv(tmp_path / "run" / "predictions.csv")
     assert [row["row"] for row in rows] == [str(row) for row in range(200)]
     (tmp_path / "more.csv").write_text("c,b,a,kind\n5,5,5,?\n0,0,0,?\n")  # the label column is known from the run

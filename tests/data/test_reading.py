@@ -72,6 +72,9 @@ def test_lists_with_and_without_header(tmp_path):
     assert read(tmp_path / "plain.tsv").labels == ["a, b", "c"]
     assert read(tmp_path / "official.txt").labels == ["b", "c"]
     assert read(tmp_path / "list.csv", labelled=False).labels is None
+    for encoding in ("utf-8", "utf-16"):
+        (tmp_path / "other.csv").write_text("path;label\nlying/000.png;a, b\nstanding/001.png;c\n", encoding)
+        assert read(tmp_path / "other.csv").labels == ["a, b", "c"]
     (tmp_path / "list.csv").write_text("path,label\nlying/000.png,a\nlying/gone.png,b\n")
     with pytest.raises(InputError, match=r"1 files that do not exist, the first is lying/gone.png"):
         read(tmp_path / "list.csv")
@@ -191,6 +194,15 @@ def test_tables_as_other_programs_write_them(tmp_path):
     assert "without a name" in found.notes[0]
     path.write_text("\ufeffa;b;y\r\n1;2;0\r\n3;4;1\r\n", encoding="utf-8")
     assert read(path, label="y").samples.tolist() == [[1, 2], [3, 4]]
+    path.write_text("a | b | y\n1|2|01\n3|4|1\n")
+    found = read(path, label="y")
+    assert (found.columns, found.labels) == (("a", "b"), ["01", "1"])
+    path.write_text("a\tb\ty\r\n1\t2\tä\r\n3\t4\tö\r\n", encoding="utf-16")  # what Excel calls Unicode text
+    found = read(path, label="y")
+    assert (found.samples.tolist(), found.labels) == ([[1, 2], [3, 4]], ["ä", "ö"])
+    path.write_bytes("a,y\n1,ä\n2,ö\n".encode("latin-1"))
+    with pytest.raises(InputError, match="is not readable text; save it as UTF-8"):
+        read(path, label="y")
     path.write_text("a,y\n1,0\nNA,1\n")
     with pytest.raises(InputError, match=r"column 'a' of .* lacks 1 values"):
         read(path, label="y")
@@ -216,6 +228,14 @@ def test_decimal_commas(tmp_path):
         path.write_text(f'a,y\n"2,5",1\n"{wrong}",0\n')
         with pytest.raises(InputError, match=rf"is not numeric: it holds '{wrong}'"):
             read(path, label="y")
+
+
+def test_truth_is_one_class_however_a_program_writes_it(tmp_path):
+    pd.DataFrame({"a": [1.0, 2.0], "y": [True, False]}).to_parquet(tmp_path / "t.parquet")
+    for written in ("True,False", "true,false", "TRUE,FALSE"):
+        yes, no = written.split(",")
+        (tmp_path / "t.csv").write_text(f"a,y\n1,{yes}\n2,{no}\n")
+        assert read(tmp_path / "t.csv", label="y").labels == read(tmp_path / "t.parquet", label="y").labels
 
 
 def test_a_single_image_is_a_target(tmp_path):

@@ -31,6 +31,7 @@ def as_inputs(x: ArrayLike | Samples, name: str) -> Samples:
     """
     if isinstance(x, ImageFiles):
         return x
+    _refuse_masked(x, name, "samples")
     try:
         tensor = x.detach() if isinstance(x, Tensor) else _from_numpy(np.asarray(x))
         tensor = tensor.to_dense() if tensor.is_sparse else tensor
@@ -60,6 +61,18 @@ def as_inputs(x: ArrayLike | Samples, name: str) -> Samples:
     return tensor
 
 
+def _refuse_masked(values: object, name: str, what: str) -> None:
+    """What lies under a mask is not meant to be read, and NumPy reads it all the same."""
+    if not isinstance(values, np.ma.MaskedArray) or not values.ndim:
+        return
+    masked = np.flatnonzero(np.ma.getmaskarray(values).reshape(len(values), -1).any(1))
+    if len(masked):
+        raise InputError(
+            f"{name} {what} are masked in {len(masked)} of {len(values)} rows, the first at index {masked[0]}; "
+            "fill or drop them"
+        )
+
+
 def _from_numpy(array: np.ndarray) -> Tensor:
     """A tensor of any numeric array: views that run backwards, other byte orders and read-only memory are copied."""
     array = np.ascontiguousarray(array, dtype=array.dtype.newbyteorder("="))
@@ -68,6 +81,7 @@ def _from_numpy(array: np.ndarray) -> Tensor:
 
 def as_labels(y: ArrayLike | Tensor, count: int, num_classes: int | None, name: str) -> tuple[Tensor, int]:
     """Check class indices 0..K-1 for `count` samples; K is `num_classes`, or as many as there are without a gap."""
+    _refuse_masked(y, name, "labels")
     try:
         values = np.asarray(y.detach().cpu() if isinstance(y, Tensor) else y)
         with np.errstate(invalid="ignore"):  # NaN is told apart below

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import csv
 import os
 from collections.abc import Iterator
 from pathlib import Path
 
 from calida.data.collection import Collection
 from calida.data.decode import IMAGE_SUFFIXES
+from calida.data.dialect import encoding_of, not_text, read_cells
 from calida.errors import InputError
 
 PATH_COLUMNS = ("path", "file", "filename", "image")
-_DELIMITERS = {".csv": ",", ".tsv": "\t"}
 
 
 def read_folder(folder: Path, origin: str, labelled: bool) -> Collection:
@@ -72,9 +71,7 @@ def is_image_list(path: Path, label: str | None = None) -> bool:
     """
     if path.suffix.lower() == ".txt":
         return True
-    with path.open(newline="", encoding="utf-8-sig", errors="replace") as file:
-        rows = csv.reader(file, delimiter=_DELIMITERS[path.suffix.lower()])
-        first, second = next(rows, []), next(rows, [])
+    first, second = [*read_cells(path, 2), [], []][:2]
     places = [index for index, cell in enumerate(first) if cell.strip().lower() in PATH_COLUMNS]
     if not places:
         return bool(first) and _is_file(path.parent / first[0])
@@ -129,10 +126,10 @@ def _is_file(path: Path) -> bool:
 
 
 def _cells(path: Path) -> list[list[str]]:
+    if path.suffix.lower() != ".txt":
+        return read_cells(path)
     try:
-        with path.open(newline="", encoding="utf-8-sig") as file:
-            if path.suffix.lower() == ".txt":
-                return [_split_line(line.strip(), path.parent) for line in file]
-            return list(csv.reader(file, delimiter=_DELIMITERS[path.suffix.lower()]))
-    except (UnicodeDecodeError, csv.Error) as error:
-        raise InputError(f"the list {path} is not readable text: {error}") from None
+        with path.open(encoding=encoding_of(path)) as file:
+            return [_split_line(line.strip(), path.parent) for line in file]
+    except UnicodeError as error:
+        raise not_text(path, error) from None

@@ -10,11 +10,13 @@ import polars as pl
 import torch
 
 from calida.data.collection import Collection
+from calida.data.dialect import encoding_of, read_cells, separator_of
 from calida.errors import InputError
 
 TABLE_SUFFIXES = (".csv", ".tsv", ".parquet")
 ROW = "row"  # the column by which predictions name the samples of a table
 _MISSING = ["", "NA", "N/A", "NaN", "nan", "null"]
+_TRUTH = ["true", "false"]
 _EXACT = 2**53  # floats below are exact where they are whole
 _THOUSANDS = r"^[+-]?[1-9]\d{0,2}(,\d{3})+$"
 
@@ -62,24 +64,29 @@ def read_label_column(path: Path, label: str) -> tuple[list[str] | None, list[st
 
 def _read(path: Path, label: str | None, numbers: bool = True) -> pl.DataFrame:
     """The table; labels are read as they are written, since 01 and 1 may be two classes."""
-    options: dict[str, Any] = {"schema_overrides": {} if label is None else {label: pl.String}, "infer_schema": numbers}
     try:
-        if path.suffix.lower() == ".parquet":
-            return pl.read_parquet(path)
-        frame = pl.read_csv(path, separator=_separator(path), infer_schema_length=None, null_values=[""], **options)
-        # A blank line is no row; in a single column it may as well be a value that is missing.
-        return frame if frame.width < 2 else frame.filter(~pl.all_horizontal(pl.all().is_null()))
-    except (pl.exceptions.PolarsError, OSError, UnicodeDecodeError) as error:
+        frame = pl.read_parquet(path) if path.suffix.lower() == ".parquet" else _read_text(path, label, numbers)
+    except (pl.exceptions.PolarsError, OSError) as error:
         raise InputError(f"the table {path} cannot be read: {str(error).splitlines()[0][:200]}") from None
+    plain = [column.strip() for column in frame.columns]
+    return frame.rename(dict(zip(frame.columns, plain, strict=True))) if len(set(plain)) == len(plain) else frame
 
 
-def _separator(path: Path) -> str:
-    """A comma or a tab by the file's suffix; of a .csv without commas in its first line, what it has instead."""
-    if path.suffix.lower() == ".tsv":
-        return "\t"
-    with path.open(encoding="utf-8-sig", errors="replace") as file:
-        first = file.readline()
-    return "," if "," in first else next((one for one in (";", "\t") if one in first), ",")
+def _read_text(path: Path, label: str | None, numbers: bool) -> pl.DataFrame:
+    header = next(iter(read_cells(path, 1)), [])
+    options: dict[str, Any] = {
+        "separator": separator_of(path),
+        "infer_schema": numbers,
+        "infer_schema_length": None,
+        "null_values": [""],
+        "schema_overrides": {column: pl.String for column in header if column.strip() == label},
+    }
+    if (encoding := encoding_of(path)) != "utf-8-sig":  # which polars does not read
+        frame = pl.read_csv(path.read_text(encoding).encode(), **options)
+    else:
+        frame = pl.read_csv(path, **options)
+    # A blank line is no row; in a single column it may as well be a value that is missing.
+    return frame if frame.width < 2 else frame.filter(~pl.all_horizontal(pl.all().is_null()))
 
 
 def _numbers(column: pl.Series, path: Path) -> np.ndarray:
@@ -124,6 +131,8 @@ def _is_number(value: object) -> bool:
 def _labels(column: pl.Series, path: Path) -> list[str]:
     texts = column if column.dtype == pl.String else pl.Series([None if one is None else str(one) for one in column])
     texts = texts.cast(pl.String).str.strip_chars()
+    if texts.str.to_lowercase().is_in(_TRUTH).all():  # written by one program as true, by another as True
+        texts = texts.str.to_lowercase()
     numbers = texts.cast(pl.Float64, strict=False).fill_nan(None)
     # Among numbers, a word for what is missing is no class; among words, NA may be one.
     missing = texts.is_null() if numbers.is_null().all() else texts.is_null() | texts.is_in(_MISSING)

@@ -194,7 +194,9 @@ def evaluate_run(path: Path, labels: str | None, label_column: str | None) -> Me
     given = labels or config.target_labels or INSIDE
     config = replace(config, target_labels=given, label=label_column or config.label)
     _, names = folder.read_names()
-    target = Collection(config.target, [], names, total=metrics["data"]["target"]["total"])
+    card = load(path).card
+    columns = () if card is None else card.columns
+    target = Collection(config.target, [], names, columns=columns, total=metrics["data"]["target"]["total"])
     truth = read_truth(config, target, tuple(metrics["classes"]))
     assert truth is not None
     return _publish(folder, replace(evidence, truth=truth.numpy()), metrics)

@@ -1,0 +1,40 @@
+"""How a text file of cells is written: its encoding, and what separates the cells."""
+
+from __future__ import annotations
+
+import codecs
+import csv
+from pathlib import Path
+
+from calida.errors import InputError
+
+_SEPARATORS = (",", ";", "\t", "|")  # the first that the first line has
+
+
+def encoding_of(path: Path) -> str:
+    """UTF-8, or UTF-16 where the file begins with its mark, as what spreadsheets call Unicode text does."""
+    with path.open("rb") as file:
+        return "utf-16" if file.read(2) in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE) else "utf-8-sig"
+
+
+def separator_of(path: Path) -> str:
+    """A tab, where the file's suffix says so; else what the first line has."""
+    if path.suffix.lower() == ".tsv":
+        return "\t"
+    with path.open(encoding=encoding_of(path), errors="replace") as file:
+        first = file.readline()
+    return next((one for one in _SEPARATORS if one in first), ",")
+
+
+def read_cells(path: Path, most: int | None = None) -> list[list[str]]:
+    """The rows of a file, or as many of the first; InputError if it is no text."""
+    try:
+        with path.open(newline="", encoding=encoding_of(path)) as file:
+            rows = csv.reader(file, delimiter=separator_of(path))
+            return list(rows) if most is None else [row for row, _ in zip(rows, range(most), strict=False)]
+    except (UnicodeError, csv.Error) as error:
+        raise not_text(path, error) from None
+
+
+def not_text(path: Path, error: Exception) -> InputError:
+    return InputError(f"{path} is not readable text; save it as UTF-8: {error}")
