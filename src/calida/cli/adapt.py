@@ -25,7 +25,7 @@ DEMO = RunConfig(
     "uci-digits",
     target_labels=INSIDE,
     size=20,
-    settings={"pretrain_epochs": 20, "rounds": 7, "passes": 1, "shortest_round": 1},
+    settings={"pretrain_epochs": 20, "rounds": 7, "passes": 1, "shortest_epoch": 1, "shortest_round": 1},
 )
 
 

@@ -65,10 +65,10 @@ _CALIDA = replace(
     # A step costs and teaches the same on any data: of a large set, an epoch or a round takes a part, and a small one
     # is gone through more often.
     pretrain_epochs=40,
-    shortest_epoch=45,
+    shortest_epoch=68,
     longest_epoch=120,
     passes=2,
-    shortest_round=90,
+    shortest_round=135,
     longest_round=300,
     affine=1.0,
     colour=1.0,

@@ -44,7 +44,7 @@ class Recipe:
     dropping: float = 0.0
     # Pre-training on source.
     pretrain_epochs: int = 30
-    shortest_epoch: int = 1  # in batches of images, if thrice as many passes reach it; tables take fewer steps
+    shortest_epoch: int = 1  # in batches of images, if five times as many passes reach it; tables take fewer steps
     longest_epoch: int | None = None  # in batches, however many samples there are
     pretrain_learning_rate: float = 1e-3
     pretrain_final_rate: float = 1.0  # share of that rate left at the end

@@ -32,6 +32,7 @@ Schedule = Literal["alternate", "joint"]
 Optimizer = Literal["adam", "sgd"]
 
 
+_MORE_PASSES = 5  # times as many as asked for, at most, for a domain that is small
 SOURCE_PHASE = "pretrain"  # the phase that ends with the source-only classifier
 
 
@@ -93,9 +94,9 @@ class Phase:
     """Rounds of training with one objective.
 
     A round is `passes` passes over the larger of the two domains (the smaller goes round again): as many more, up to
-    thrice, as `shortest` turns take, and no more than `longest` turns. "alternate" takes a source step, then a target
-    step, as the paper's Algorithm 1; "joint" puts both into every step. Target steps draw on all target samples, or on
-    the selected ones only.
+    five times, as `shortest` turns take, and no more than `longest` turns. "alternate" takes a source step, then a
+    target step, as the paper's Algorithm 1; "joint" puts both into every step. Target steps draw on all target samples,
+    or on the selected ones only.
     """
 
     name: str
@@ -175,7 +176,7 @@ class Phase:
 
     def _turns(self, pools: Iterable[int]) -> int:
         turns = self.passes * max(num_batches(pool, self.batch_size) for pool in pools)
-        turns = max(turns, min(self.shortest, 3 * turns))
+        turns = max(turns, min(self.shortest, _MORE_PASSES * turns))
         return turns if self.longest is None else min(turns, self.longest)
 
     def _source_pool(self, count: int, round_index: int, seeds: Seeds) -> Tensor:
