@@ -176,6 +176,7 @@ def test_settings_take_what_config_files_can_say():
     ("settings", "sentence"),
     [
         ({"learning_rat": 1}, "unknown setting 'learning_rat'; did you mean learning_rate"),
+        ({"name": "mine"}, "unknown setting 'name'"),
         ({"rounds": -1}, "rounds must be at least 0, not -1"),
         ({"rounds": 2.5}, "rounds cannot be 2.5"),
         ({"rounds": True}, "rounds cannot be True"),

@@ -185,6 +185,9 @@ def test_tables_with_a_label_column(tmp_path):
     done = calida_command("predict", "run", "more.csv", cwd=tmp_path)
     assert done.returncode == 2
     assert "the column 'a' of more.csv is of another scale" in done.stderr
+    succeed("predict", "run", "more.csv", "--on-mismatch", "ignore", "--out", "p.csv", cwd=tmp_path)
+    (tmp_path / "more.csv").write_text("c,b,a\n5,0.001,5\n")  # one row may have any value that others had
+    succeed("predict", "run", "more.csv", "--out", "p.csv", cwd=tmp_path)
 
 
 def test_no_file_of_the_user_is_replaced(place, tmp_path):
@@ -230,18 +233,75 @@ def test_a_run_that_had_not_begun_is_resumed_with_the_settings_of_today(place, t
 @pytest.mark.parametrize(
     ("name", "content", "words"),
     [
-        ("predictions.csv", "", "it is empty"),
-        ("predictions.csv", "path,label\na,lying\n", "names 1 samples; the run has 48"),
+        ("predictions.csv", "", "is not as the run wrote it"),
+        ("predictions.csv", "path,label\na,lying\n", "is not as the run wrote it"),
+        ("predictions.csv", "pfad;label\nä;lying\n", "is not as the run wrote it"),
         ("metrics.json", "{}", "it lacks 'classes'"),
+        ("metrics.json", "5", "it lacks 'classes'"),
+        (
+            "metrics.json",
+            '{"classes": [], "data": {}, "recipe": 0, "trust": 0, "source_only": 0, "adapted": 0}',
+            "'source'",
+        ),
+        ("metrics.jsonl", "", "it is empty"),
+        ("metrics.jsonl", '{"a": 1}', "has other records"),
     ],
 )
 def test_damaged_runs_are_told_of_in_a_sentence(place, tmp_path, name, content, words):
     shutil.copytree(place / "run", tmp_path / "run")
-    (tmp_path / "run" / name).write_text(content)
+    (tmp_path / "run" / name).write_bytes(content.encode("latin-1"))
     done = calida_command("report", tmp_path / "run")
     assert done.returncode == 2
     assert words in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_predictions_that_were_sorted_give_no_sample_the_name_of_another(place, tmp_path):
+    """Sorted by probability in a spreadsheet: what names the samples is no longer in their order."""
+    shutil.copytree(place / "run", tmp_path / "run")
+    path = tmp_path / "run" / "predictions.csv"
+    header, *rows = path.read_text().splitlines()
+    path.write_text("\n".join([header, *sorted(rows, key=lambda row: row.split(",")[2])]) + "\n")
+    before = (tmp_path / "run" / "metrics.json").read_bytes()
+    for command in ("evaluate", "report"):
+        done = calida_command(command, tmp_path / "run")
+        assert done.returncode == 2
+        assert "rows were sorted, changed or left out; calida adapt --resume" in done.stderr
+    assert (tmp_path / "run" / "metrics.json").read_bytes() == before
+    succeed("adapt", "--resume", "--out", tmp_path / "run", cwd=place)
+    assert path.read_text().splitlines() == [header, *rows]
+    succeed("evaluate", tmp_path / "run", cwd=place)
+
+
+def test_a_start_must_have_the_classes_and_columns_of_the_source(tmp_path):
+    rng = np.random.default_rng(0)
+    y = np.arange(60) % 2
+    x = rng.normal(size=(60, 2)) + 4 * y[:, None]
+    rows = [(f"{a:.3f}", f"{b:.3f}", "uv"[label]) for (a, b), label in zip(x, y, strict=True)]
+    tables = {"old": ("a,b,kind", "{0},{1},{2}"), "turned": ("b,a,kind", "{1},{0},{2}"), "renamed": ("a,b,kind", "")}
+    for name, (header, line) in tables.items():
+        lines = [line.format(*row) or f"{row[0]},{row[1]},{'zy'[row[2] == 'v']}" for row in rows]
+        (tmp_path / f"{name}.csv").write_text("\n".join([header, *lines]))
+    quick = ["--target", "old.csv", "--label", "kind", "--set", "pretrain_epochs=2", "--set", "rounds=1"]
+    succeed("adapt", "--source", "old.csv", *quick, "--out", "first", cwd=tmp_path)
+    for name, words in {"turned": "the columns a, b where this source has b, a", "renamed": "the classes u, v"}.items():
+        done = calida_command("adapt", "--source", f"{name}.csv", *quick, "--start", "first", cwd=tmp_path)
+        assert done.returncode == 2
+        assert words in done.stderr
+
+
+def test_odd_characters_in_a_path_leave_a_run_that_can_be_read(place, tmp_path):
+    folder = tmp_path / "a\x01b"
+    shutil.copytree(place / "photos", folder)
+    options = ["--source", folder, "--target", place / "camera", "--out", tmp_path / "run", *QUICK]
+    succeed("adapt", *options)
+    succeed("adapt", "--resume", "--out", tmp_path / "run")
+    odd = tmp_path / os.fsdecode(b"no\xfftext")
+    shutil.copytree(place / "photos", odd)
+    done = calida_command("adapt", "--source", odd, "--target", place / "camera", "--out", tmp_path / "other", *QUICK)
+    assert done.returncode == 2
+    assert "has bytes that are no UTF-8" in done.stderr
+    assert not (tmp_path / "other").exists()
 
 
 def test_evaluation_can_pass_over_what_cannot_be_read(place, tmp_path):

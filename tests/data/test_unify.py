@@ -144,6 +144,37 @@ def test_new_samples_of_the_same_scale_stored_otherwise_are_the_same_samples():
             load_new(images(wrong), preparation, Loading())
 
 
+@pytest.mark.parametrize(
+    ("trained", "new"),
+    [
+        (lambda x: x, lambda x: 0 * x),  # black bytes
+        (lambda x: x.float(), lambda x: x.float() / 3),  # dark images in 0..255
+        (lambda x: x / 51 - 2, lambda x: x / 255 - 0.5),  # standardised images, dim
+    ],
+)
+def test_new_images_need_not_fill_the_range(trained, new):
+    x = bars()
+    _, preparation = unify(images(trained(x)), images(trained(x)))
+    found = load_new(images(new(x)), preparation, Loading()).samples
+    assert torch.equal(found, preparation(new(x)))
+
+
+def test_new_rows_may_have_any_value_that_others_had_and_no_other_unit():
+    values = torch.randn(400, generator=torch.Generator().manual_seed(0))
+    rows = torch.stack([values, (torch.arange(400) % 200 == 0).float()], 1)  # the second is a rare flag
+    _, preparation = unify(images(rows), images(rows))
+
+    def load(x, **options):
+        return load_new(images(x), preparation, Loading(), **options).samples
+
+    for usual in (rows[rows[:, 1] == 1], torch.tensor([[0.001, 0.0]]), rows[:1], rows):
+        assert torch.equal(load(usual), usual)
+    for strange in (1000 * rows, rows[:1] * 1e5, rows / 1000):
+        with pytest.raises(InputError, match=r"the column 0 of .* is of another scale .*--on-mismatch ignore"):
+            load(strange)
+        assert torch.equal(load(strange, check_scale=False), strange)
+
+
 def test_inverted_polarity_stops_or_is_matched_or_ignored():
     x = bars()
     with pytest.raises(InputError, match="source images are light on dark and target images dark on light"):

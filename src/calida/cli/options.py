@@ -38,7 +38,23 @@ TargetLabels = Annotated[
 SkipUnreadable = Annotated[
     bool, typer.Option("--skip-unreadable", help="Go on without images that cannot be read.", rich_help_panel="Data")
 ]
+OnNewScale = Annotated[
+    str,
+    typer.Option(
+        "--on-mismatch",
+        metavar="stop|ignore",
+        help="If new samples seem to be in another scale than the run's: stop, or take them as they are.",
+        rich_help_panel="Data",
+    ),
+]
 Workers = Annotated[int | None, typer.Option(min=0, help="Processes that decode image files.", rich_help_panel="Data")]
+
+
+def checks_scale(on_mismatch: str) -> bool:
+    """Whether new samples of another scale are refused."""
+    if on_mismatch not in ("stop", "ignore"):
+        raise InputError(f"--on-mismatch is stop or ignore here, not {on_mismatch!r}")
+    return on_mismatch == "stop"
 
 
 def parse_settings(pairs: list[str]) -> dict[str, Any]:

@@ -8,7 +8,18 @@ from typing import Annotated
 import typer
 
 from calida.adaptation import Adapted, load
-from calida.cli.options import AsJson, Device, Label, Quiet, RunPath, SkipUnreadable, TargetLabels, Workers
+from calida.cli.options import (
+    AsJson,
+    Device,
+    Label,
+    OnNewScale,
+    Quiet,
+    RunPath,
+    SkipUnreadable,
+    TargetLabels,
+    Workers,
+    checks_scale,
+)
 from calida.cli.screen import Screen
 from calida.data import DataCard, Loading, Place, class_indices
 from calida.errors import CheckpointError, InputError
@@ -47,6 +58,7 @@ def predict(
     domain: Annotated[
         str, typer.Option(metavar="target|source", help="Whose preparation the new samples get.")
     ] = "target",
+    on_mismatch: OnNewScale = "stop",
     skip_unreadable: SkipUnreadable = False,
     workers: Workers = None,
     device: Device = None,
@@ -56,6 +68,7 @@ def predict(
     """Predict new samples with the classifier of a finished run, with uncertainties."""
     if domain not in ("source", "target"):
         raise InputError(f"--domain is source or target, not {domain!r}")
+    check = checks_scale(on_mismatch)
     check_abstention(coverage, max_risk, order_by)  # before the long part
     if max_risk is not None and raw:
         raise InputError("--max-risk needs calibrated probabilities; leave out --raw")
@@ -70,7 +83,7 @@ def predict(
     adapted = load(run, device)
     card = _card(adapted, run)
     loading = Loading(workers=Loading.workers if workers is None else workers, skip_unreadable=skip_unreadable)
-    loaded = open_new(data, card, loading, False, label, domain)
+    loaded = open_new(data, card, loading, False, label, domain, check)
     prediction = adapted.predict(loaded.samples, num_samples=samples, raw=raw)
     kept = None
     if coverage is not None or max_risk is not None:
@@ -100,6 +113,7 @@ def evaluate(
     ] = None,
     target_labels: TargetLabels = None,
     label: Label = None,
+    on_mismatch: OnNewScale = "stop",
     skip_unreadable: SkipUnreadable = False,
     device: Device = None,
     quiet: Quiet = False,
@@ -109,21 +123,23 @@ def evaluate(
 
     Without DATA the figures are added to the run's metrics.json and report.
     """
-    screen = Screen(quiet, as_json)
+    screen, check = Screen(quiet, as_json), checks_scale(on_mismatch)
     if data is None:
         metrics = evaluate_run(run, target_labels, label)
     else:
         if target_labels is not None:
             raise InputError("DATA carries its own labels; --target-labels is for the run's target")
-        metrics = _evaluate_other(run, data, label, device, Loading(skip_unreadable=skip_unreadable))
+        metrics = _evaluate_other(run, data, label, device, Loading(skip_unreadable=skip_unreadable), check)
     screen.show_result(metrics)
     screen.result(metrics)
 
 
-def _evaluate_other(run: Path, data: str, label: str | None, device: str | None, loading: Loading) -> Metrics:
+def _evaluate_other(
+    run: Path, data: str, label: str | None, device: str | None, loading: Loading, check_scale: bool
+) -> Metrics:
     adapted = load(run, device)
     card = _card(adapted, run)
-    loaded = open_new(data, card, loading, True, label, "target")
+    loaded = open_new(data, card, loading, True, label, "target", check_scale)
     truth = class_indices(loaded.collection.labels or (), card.classes, data)
     sides = {"source_only": adapted.source_only or adapted, "adapted": adapted}
     return {name: {"oracle": score(side.predict(loaded.samples).log_probs, truth)} for name, side in sides.items()}

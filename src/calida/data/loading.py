@@ -14,7 +14,7 @@ from torch.utils.data import Dataset
 
 from calida.data.collection import Collection
 from calida.data.decode import UnreadableImageError, decode_image
-from calida.data.preparation import Preparation, magnitude, odd_column
+from calida.data.preparation import Preparation
 from calida.data.samples import ImageFiles, Rows, Samples, read_ahead, row_slices
 from calida.data.values import Values
 from calida.errors import InputError
@@ -65,7 +65,10 @@ def load_samples(
     return Loaded(samples, collection, _notes(collection, preparation, None, decoded is None) + skipped)
 
 
-def load_new(collection: Collection, preparation: Preparation, loading: Loading) -> Loaded:
+_TAKE_THEM = "; --on-mismatch ignore takes them as they are"
+
+
+def load_new(collection: Collection, preparation: Preparation, loading: Loading, check_scale: bool = True) -> Loaded:
     """Samples that come after training, prepared as those of the run were; vectors must have its columns."""
     if collection.is_images != (len(preparation.shape) == 3):
         raise InputError(f"{collection.origin} holds {collection.kind}, which this classifier does not read")
@@ -73,20 +76,27 @@ def load_new(collection: Collection, preparation: Preparation, loading: Loading)
         have, want = collection.samples.shape[1], preparation.shape[0]
         if have != want:
             raise InputError(f"{collection.origin} has {have} features; this classifier reads {want}")
-        odd = odd_column(preparation.magnitude, magnitude(collection.samples)) if preparation.magnitude else None
+        odd = preparation.strange_column(collection.samples) if check_scale else None
         if odd is not None:
             name = repr(collection.columns[odd]) if collection.columns else str(odd)
             raise InputError(
                 f"the column {name} of {collection.origin} is of another scale than the classifier was trained on"
+                f"{_TAKE_THEM}"
             )
         return load_samples(collection, preparation, loading)
     values = Values.of(collection.samples)
     fitting = preparation.for_values(values)
-    if fitting is None:
+    if fitting is None and check_scale and not _is_black(collection):
         raise InputError(
             f"{collection.origin} has values in {values}; this classifier was trained on {preparation.values}"
+            f"{_TAKE_THEM}"
         )
-    return load_samples(collection, fitting, loading)
+    return load_samples(collection, fitting or preparation, loading)
+
+
+def _is_black(collection: Collection) -> bool:
+    """Zeros are black in every convention but one, and say nothing of which it is."""
+    return isinstance(collection.samples, Tensor) and not bool(collection.samples.any())
 
 
 def _files(collection: Collection, preparation: Preparation, loading: Loading) -> ImageFiles:

@@ -12,6 +12,8 @@ from torch import Tensor
 from calida.data.values import Values
 
 _OTHER_UNIT = 50  # drift moves a column; a factor like this is another unit
+_NOTHING = 1e-12  # a column of zeros tells nothing
+_MANY = 30  # rows of which some would be of the usual size; fewer may all be small
 
 
 @dataclass(frozen=True)
@@ -33,7 +35,9 @@ class Preparation:
     detail: tuple[int, int] | None = None
     inner: tuple[int, int] | None = None
     background: float = 0.0  # as the pixels' values are
-    magnitude: tuple[float, ...] = ()  # of the columns that this was decided for, so that new rows can be compared
+    # Of the columns that this was decided for, so that new rows can be compared: mean and largest absolute values.
+    magnitude: tuple[float, ...] = ()
+    largest: tuple[float, ...] = ()
 
     def __call__(self, x: Tensor) -> Tensor:
         x = self._values(x)
@@ -112,6 +116,8 @@ class Preparation:
         """The same steps for samples stored in another way, if that is the same scale; None if it is not."""
         if self.values is None or self.values == values:
             return self
+        if values.within(self.values):
+            return self  # dark or dim images, in numbers as before
         if not self.values.same_scale(values):
             return None
         if values.convention == "other":
@@ -119,6 +125,26 @@ class Preparation:
         levels = {(True, False): 1 / 255, (False, True): 255.0}
         level = self.background * levels.get((self.as_bytes, values.convention == "bytes"), 1.0)
         return replace(self, **values.steps(), background=level)
+
+    def strange_column(self, rows: Tensor) -> int | None:
+        """A column of new rows that is in another unit: beyond all that was seen, or nowhere near what is usual.
+
+        A few rows may all have rare values, so that a mean tells little of them.
+        """
+        if not self.magnitude:
+            return None
+        sizes = rows.double().abs()
+        mean, usual = sizes.mean(0), torch.tensor(self.magnitude, dtype=torch.float64)
+        largest = torch.tensor(self.largest or self.magnitude, dtype=torch.float64)
+        strange = (mean >= _OTHER_UNIT * usual) & (sizes.amax(0) > largest) & (usual > _NOTHING)
+        if len(rows) >= _MANY:
+            strange |= (usual >= _OTHER_UNIT * mean) & (mean > _NOTHING)
+        return int(strange.int().argmax()) if bool(strange.any()) else None
+
+
+def column_sizes(x: Tensor) -> dict[str, Any]:
+    """The fields of a preparation that tell how large the values of each column are."""
+    return {"magnitude": magnitude(x), "largest": tuple(x.double().abs().amax(0).tolist())}
 
 
 def magnitude(x: Tensor) -> tuple[float, ...]:
@@ -128,7 +154,7 @@ def magnitude(x: Tensor) -> tuple[float, ...]:
 
 def odd_column(first: tuple[float, ...], second: tuple[float, ...]) -> int | None:
     """The column that differs most in size, if it is by a factor of 50 and more; a column of zeros tells nothing."""
-    ratios = [max(a, b) / min(a, b) if min(a, b) > 1e-12 else 1.0 for a, b in zip(first, second, strict=True)]
+    ratios = [max(a, b) / min(a, b) if min(a, b) > _NOTHING else 1.0 for a, b in zip(first, second, strict=True)]
     most = max(range(len(ratios)), key=lambda column: ratios[column])
     return most if ratios[most] >= _OTHER_UNIT else None
 

@@ -31,6 +31,10 @@ class Place:
     @staticmethod
     def parse(text: str) -> Place:
         """Read from the right, as a path may have colons of its own; a file or folder of just that name is meant."""
+        if not text:
+            raise InputError("a data set has a name: a folder, a file or a named set")
+        if printable(text) != text:
+            raise InputError(f"the name {printable(text)} has bytes that are no UTF-8: rename the file or folder")
         if Path(text).expanduser().exists():
             return Place(text)
         name, split, count = text, None, None

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from calida.data.collection import Collection
 from calida.data.looks import Look, look_at
-from calida.data.preparation import Preparation, magnitude, odd_column
+from calida.data.preparation import Preparation, column_sizes, odd_column
 from calida.data.values import Values
 from calida.errors import InputError
 
@@ -114,10 +114,10 @@ def _unify_vectors(source: Collection, target: Collection, on_mismatch: OnMismat
         raise InputError(
             f"source {source.origin} has {x.shape[1]} features and target {target.origin} has {t.shape[1]}"
         )
-    same = Preparation((x.shape[1],), magnitude=magnitude(x))
-    odd = odd_column(same.magnitude, magnitude(t))
+    same, sizes = Preparation((x.shape[1],), **column_sizes(x)), column_sizes(t)
+    odd = odd_column(same.magnitude, sizes["magnitude"])
     if odd is None or on_mismatch == "ignore":
-        return same, replace(same, magnitude=magnitude(t))
+        return same, replace(same, **sizes)
     if on_mismatch == "stop":
         name = repr(source.columns[odd]) if source.columns else str(odd)
         raise InputError(
@@ -129,9 +129,7 @@ def _unify_vectors(source: Collection, target: Collection, on_mismatch: OnMismat
     spread = t.std(0)
     gain = torch.where(spread > 0, x.std(0) / spread.clamp(min=1e-12), 1.0)
     offset = x.mean(0) - gain * t.mean(0)
-    return same, Preparation(
-        (x.shape[1],), gain=tuple(gain.tolist()), offset=tuple(offset.tolist()), magnitude=magnitude(t)
-    )
+    return same, Preparation((x.shape[1],), gain=tuple(gain.tolist()), offset=tuple(offset.tolist()), **sizes)
 
 
 def _span(x: Tensor) -> str:

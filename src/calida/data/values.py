@@ -41,6 +41,11 @@ class Values(NamedTuple):
             return spans[1] < 4 * spans[0]
         return True
 
+    def within(self, known: Values) -> bool:
+        """Whether these can only be numbers of the known range that do not fill it: 0..1 may as well be its own."""
+        inside = known.low <= self.low and self.high <= known.high
+        return inside and self.stored_as_bytes == known.stored_as_bytes and self.convention != "unit"
+
     def steps(self) -> dict[str, Any]:
         """The fields of a preparation that bring this range to 0..1; bytes stay bytes, which are read as that."""
         gain = 1.0 if self.convention == "bytes" else 1 / (self.high - self.low)

@@ -93,7 +93,7 @@ class Recipe:
 
     def with_settings(self, **settings: Any) -> Recipe:
         """The same recipe with other values; an unknown or unusable one is named."""
-        kinds = typing.get_type_hints(Recipe)
+        kinds = {key: kind for key, kind in typing.get_type_hints(Recipe).items() if key not in ("name", "summary")}
         changed: dict[str, Any] = {}
         for key, value in settings.items():
             if key not in kinds:
@@ -218,7 +218,9 @@ class Recipe:
 
     @staticmethod
     def from_json(values: Mapping[str, Any]) -> Recipe:
-        return Recipe(str(values.get("name", "custom"))).with_settings(**values)
+        settings = dict(values)
+        name, summary = str(settings.pop("name", "custom")), str(settings.pop("summary", ""))
+        return Recipe(name, summary).with_settings(**settings)
 
 
 def to_plain(value: Any) -> Any:

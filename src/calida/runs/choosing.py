@@ -25,7 +25,8 @@ def select_run(paths: Sequence[Path]) -> Selection:
         metrics = folder.read_metrics()
         if "validators" not in metrics:
             raise InputError(f"{path} is of an earlier calida and holds no validators; run it again")
-        evidence, (_, names) = folder.read_evidence(), folder.read_names()
+        evidence = folder.read_evidence()
+        _, names = folder.read_names(evidence)
         same = (metrics["classes"], folder.read_config().target, names)
         if first is None:
             first = (path, same)

@@ -13,8 +13,8 @@ import torch
 
 from calida.adaptation import Adapted, adapt, choose_device, load
 from calida.allocator import keep_freed_memory
-from calida.data import INSIDE, Collection, Labelled, split_validation, take
-from calida.errors import CheckpointError, InputError, MissingExtraError
+from calida.data import INSIDE, Collection, DataCard, Labelled, split_validation, take
+from calida.errors import InputError, MissingExtraError
 from calida.files import locked
 from calida.report import Evidence, Finding, compute_metrics, gather, write_report
 from calida.runs.config import RunConfig
@@ -55,6 +55,8 @@ def execute(
     start = None if config.start is None else _source_only(Path(config.start), config.device)
     keep_freed_memory()
     data = open_data(config, tell)
+    if start is not None and start.card is not None:
+        _check_start(start.card, data.card)
     opened(data)
     with ExitStack() as held:
         claimed = False
@@ -102,6 +104,17 @@ def _source_only(run: Path, device: str | None) -> Adapted:
     """The classifier of a run before it met its target, with what was recorded of its training."""
     adapted = load(run, device)
     return adapted if adapted.source_only is None else replace(adapted.source_only, history=adapted.history)
+
+
+def _check_start(start: DataCard, here: DataCard) -> None:
+    """A network's inputs and outputs have no names: the order of columns and classes is what they mean."""
+    for what in ("classes", "columns"):
+        theirs, ours = getattr(start, what), getattr(here, what)
+        if theirs != ours:
+            raise InputError(
+                f"the start has the {what} {', '.join(theirs[:8])} where this source has {', '.join(ours[:8])}: "
+                "they must be the same, in the same order"
+            )
 
 
 def _refuse_to_overwrite(folder: RunFolder, resume: bool) -> None:
@@ -172,11 +185,7 @@ def _publish(folder: RunFolder, evidence: Evidence, metrics: Metrics, draw: bool
 
 
 def _draw(folder: RunFolder, evidence: Evidence, metrics: Metrics) -> None:
-    kind, names = folder.read_names()
-    if len(names) != len(evidence.after.target):
-        raise CheckpointError(
-            f"{folder.predictions} names {len(names):,} samples; the run has {len(evidence.after.target):,}"
-        )
+    kind, names = folder.read_names(evidence)
     write_report(folder.report, Finding(metrics, folder.read_rounds(), evidence, kind, names))
 
 
@@ -193,7 +202,7 @@ def evaluate_run(path: Path, labels: str | None, label_column: str | None) -> Me
     config, metrics, evidence = folder.read_config(), folder.read_metrics(), folder.read_evidence()
     given = labels or config.target_labels or INSIDE
     config = replace(config, target_labels=given, label=label_column or config.label)
-    _, names = folder.read_names()
+    _, names = folder.read_names(evidence)
     card = load(path).card
     columns = () if card is None else card.columns
     target = Collection(config.target, [], names, columns=columns, total=metrics["data"]["target"]["total"])

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -58,7 +59,9 @@ class RunFolder:
 
     def write_config(self, config: RunConfig, command: str) -> None:
         """The run as values, below the command that began it."""
-        first = f"# {' '.join(command.splitlines())}\n" if command else ""
+        # What TOML does not have in a comment, control characters and bytes that are no text, as Python writes it.
+        shown = "".join(one if one.isprintable() else repr(one)[1:-1] for one in command)
+        first = f"# {shown}\n" if command else ""
         write_atomically(self._config, (first + config.to_toml()).encode())
 
     def read_command(self) -> str:
@@ -80,9 +83,13 @@ class RunFolder:
 
     def read_rounds(self) -> list[dict[str, Any]]:
         try:
-            return [json.loads(line) for line in self.rounds.read_text(encoding="utf-8").splitlines()]
+            records = [json.loads(line) for line in self.rounds.read_text(encoding="utf-8").splitlines()]
         except (OSError, ValueError) as error:
             raise CheckpointError(f"{self.rounds} cannot be read: {error}") from None
+        if not records or any(_lacks(record, "phase", "round") for record in records):
+            fault = "has other records" if records else "is empty"
+            raise CheckpointError(f"{self.rounds} is not what a run wrote: it {fault}")
+        return records
 
     def write_metrics(self, metrics: Mapping[str, Any]) -> None:
         write_atomically(self._metrics, (json.dumps(metrics, indent=1) + "\n").encode())
@@ -94,7 +101,9 @@ class RunFolder:
             raise CheckpointError(f"{self.path} holds no finished run: {self._metrics.name} is missing") from None
         except (OSError, ValueError) as error:
             raise CheckpointError(f"{self._metrics} cannot be read: {error}") from None
-        if absent := [name for name in ("classes", "data", "recipe", "trust") if name not in metrics]:
+        absent = _lacks(metrics, "classes", "data", "recipe", "trust", "source_only", "adapted")
+        absent = absent or _lacks(metrics["data"], "source", "target") or _lacks(metrics["data"]["target"], "total")
+        if absent := absent or _lacks(metrics["trust"], "returned", "reason", "accuracy"):
             raise CheckpointError(f"{self._metrics} is not what a run wrote: it lacks {absent[0]!r}")
         return metrics
 
@@ -112,17 +121,33 @@ class RunFolder:
             return None
         return torch.from_numpy(truth) if len(truth) else None
 
-    def read_names(self) -> tuple[str, list[str]]:
-        """What predictions.csv names its samples by, and the names."""
+    def read_names(self, evidence: Evidence) -> tuple[str, list[str]]:
+        """What predictions.csv names its samples by, and the names, which are in the order of the evidence.
+
+        People open that file in other programs: what has been sorted or filtered there would give samples the names of
+        others, so the probabilities beside the names must be those of the evidence.
+        """
+        probabilities = np.exp(evidence.after.target)  # [N, K]
         try:
             with self.predictions.open(newline="", encoding="utf-8") as file:
-                rows = list(csv.reader(file))
+                header, *rows = csv.reader(file)
+            written = np.array([row[-probabilities.shape[1] :] for row in rows], float)
+            same = written.shape == probabilities.shape and np.allclose(written, probabilities, atol=1e-4)
         except OSError as error:
             raise CheckpointError(f"{self.predictions} cannot be read: {error}") from None
-        if not rows or not all(rows):
-            fault = "has empty lines" if rows else "is empty"
-            raise CheckpointError(f"{self.predictions} is not what a run wrote: it {fault}")
-        return rows[0][0], [row[0] for row in rows[1:]]
+        except (ValueError, csv.Error):
+            same = False
+        if not same:
+            raise CheckpointError(
+                f"{self.predictions} is not as the run wrote it: rows were sorted, changed or left out; "
+                f"calida adapt --resume --out {self.path} writes it again"
+            )
+        return header[0], [row[0] for row in rows]
+
+
+def _lacks(values: Any, *names: str) -> list[str]:
+    """The names that a JSON object has no value for."""
+    return [name for name in names if not isinstance(values, Mapping) or name not in values]
 
 
 def write_predictions(

@@ -70,7 +70,9 @@ def domain_seeds(config: RunConfig, domain: str) -> Seeds:
     return Seeds(config.seed).at(domain)
 
 
-def open_new(text: str, card: DataCard, loading: Loading, labelled: bool, label: str | None, domain: str) -> Loaded:
+def open_new(
+    text: str, card: DataCard, loading: Loading, labelled: bool, label: str | None, domain: str, check_scale: bool
+) -> Loaded:
     """New data, prepared as this domain's data were when the classifier was trained."""
     collection = read_collection(text, Seeds(0), labelled, label or card.label, card.columns)
-    return load_new(collection, card.source if domain == "source" else card.target, loading)
+    return load_new(collection, card.source if domain == "source" else card.target, loading, check_scale)
