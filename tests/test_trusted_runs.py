@@ -1,6 +1,7 @@
 """Trust without target labels in whole runs: the round that is kept, the guard, temperatures, several recipes."""
 
 from dataclasses import asdict
+from unittest import mock
 
 import pytest
 import shift
@@ -8,6 +9,7 @@ import torch
 
 import calida
 from calida.adaptation import AUTO_RECIPES, Trust, task
+from calida.adaptation.settling import _WEIGHED
 from calida.calibration import (
     CALIBRATIONS,
     DEFAULT_CALIBRATION,
@@ -264,6 +266,29 @@ def test_classes_that_differ_in_frequency_alone_are_weighed_and_nothing_else(tmp
     assert alone.trust.returned == "round 1 of 1"
     few = calida.adapt(source, target[:8] + 9, **options, start=adapted.source_only)  # of which nothing can be told
     assert "separation" not in few.history[-2]["shift"]
+
+
+def test_an_adapted_classifier_gets_back_the_class_shares_that_its_batches_did_not_have():
+    """Moved clusters, nine of the one class for one of the other: batches are equal, and answers by Bayes' rule not."""
+    generator = torch.Generator().manual_seed(0)
+    labels = (torch.arange(1200) % 600 < torch.where(torch.arange(1200) < 600, 300, 60)).long()
+    x = torch.randn(1200, 2, generator=generator)
+    x[:, 0] += 3 * labels
+    x[600:, 1] += 3
+    source, target = (x[:600], labels[:600]), x[600:]
+    options = {"pretrain_epochs": 10, "rounds": 1, "device": "cpu", "guard": False}
+    adapted = calida.adapt(source, target, **options)
+    with mock.patch("calida.adaptation.settling._shares_put_back", return_value=None):
+        equal = calida.adapt(source, target, **options)
+    assert adapted.trust.reason == f"{equal.trust.reason}{_WEIGHED}"
+    seen = adapted.history[-2]["target"]  # by the source-only classifier
+    predicted, error = torch.tensor(seen["class_shares"]), 1 - seen["confidence"]
+    shares = predicted + torch.tensor([-1.0, 1.0]) * error * (predicted[0] - predicted[1]).sign()
+    before, after = (one.predict(target, raw=True).log_probs for one in (equal, adapted))
+    torch.testing.assert_close(after, (before + (2 * shares).log()).log_softmax(-1), atol=1e-4, rtol=1e-3)
+    assert not torch.allclose(before, after, atol=0.1)
+    even = calida.adapt(source, target[torch.cat([torch.arange(60), torch.arange(540, 600)])], **options)
+    assert _WEIGHED not in even.trust.reason
 
 
 def test_the_data_are_looked_at_while_the_guard_is_on():

@@ -1,7 +1,17 @@
+import math
+
 import pytest
 import torch
 
-from calida.selection import chance_distance, equalising_weights, expected_shares, likely_shares, resample, thin_out
+from calida.selection import (
+    chance_distance,
+    equalising_weights,
+    expected_shares,
+    likely_shares,
+    resample,
+    share_logits,
+    thin_out,
+)
 
 SKEWED = torch.tensor([0.7, 0.1, 0.1, 0.1])  # 0.45 from equal shares
 
@@ -18,6 +28,17 @@ def test_shares_move_towards_equal_by_the_error_and_no_further(error):
 @pytest.mark.parametrize("error", [0.45, 1.0, 7.0, float("inf")])
 def test_a_classifier_that_errs_much_is_no_witness_against_equal_classes(error):
     torch.testing.assert_close(expected_shares(SKEWED, error), torch.full((4,), 0.25))
+
+
+def test_share_logits_are_bayes_rule():
+    """Three Gaussian classes on a line, told apart with equal shares, and then with those that they have."""
+    x, means = torch.linspace(-4, 4, 41, dtype=torch.float64), torch.tensor([-1.0, 0.0, 1.5], dtype=torch.float64)
+    shares = torch.tensor([0.7, 0.28, 0.02], dtype=torch.float64)
+    density = torch.distributions.Normal(means, 1).log_prob(x[:, None])
+    moved = density.log_softmax(-1) + share_logits(shares, 1000, 0.1)
+    torch.testing.assert_close(moved.softmax(-1), (density + shares.log()).softmax(-1))
+    assert share_logits(shares, 1000, 0.5) is None
+    assert share_logits(torch.tensor([1.0, 0.0]), 50, 0.1).tolist() == pytest.approx([math.log(2), math.log(2 / 50)])
 
 
 def test_each_index_is_drawn_in_proportion_to_its_weight():

@@ -94,7 +94,9 @@ class Task:
         classifier.lay_out(torch.channels_last)
         if not before and store is not None:  # kept before the run was interrupted
             before.append(read_adapted(store, SOURCE_ONLY_FILES, classifier.device, self.own_backbone))
-        trust = settle(run.viewpoint, classifier, history, self.choice, self.calibration, warnings, self.class_names)
+        trust = settle(
+            run.viewpoint, classifier, history, self.choice, self.calibration, warnings, self.class_names, recipe
+        )
         return Adapted(classifier.eval(), network, recipe, self.seed, history, before[-1], trust=trust)
 
     def _network(self, recipe: Recipe) -> Network:

@@ -17,6 +17,7 @@ from calida.selection.shares import (
     expected_shares,
     likely_shares,
     resample,
+    share_logits,
     thin_out,
 )
 
@@ -34,6 +35,7 @@ __all__ = [
     "select_global",
     "select_reweighted",
     "selector",
+    "share_logits",
     "tempered_labels",
     "thin_out",
 ]

@@ -21,7 +21,7 @@ def expected_shares(predicted: Tensor, error: float) -> Tensor:
     variation. So a classifier that errs much is no witness against equal classes, and one that errs little is.
     """
     equal = torch.full_like(predicted, 1 / len(predicted))
-    distance = float((predicted - equal).abs().sum()) / 2
+    distance = _distance_from_equal(predicted)
     return equal if distance <= error else torch.lerp(predicted, equal, error / distance)
 
 
@@ -51,10 +51,24 @@ def chance_distance(num_classes: int, batch_size: int) -> float:
 
 def equalising_weights(labels: Tensor, shares: Tensor, tolerance: float = 1e-6) -> Tensor | None:
     """Weights by which every class is drawn equally often, [N] and [K] -> [N]; None where shares are equal enough."""
-    distance = float((shares - 1 / len(shares)).abs().sum()) / 2
-    if distance <= tolerance:
+    if _distance_from_equal(shares) <= tolerance:
         return None
     return 1 / shares.clamp(min=1 / len(labels))[labels]
+
+
+def share_logits(shares: Tensor, count: int, tolerance: float) -> Tensor | None:
+    """What to add to the logits of a classifier that saw classes equally often, by Bayes' rule: log(K shares), [K].
+
+    None where shares are equal enough; a class that was not found among `count` samples may still be there once.
+    """
+    if _distance_from_equal(shares) <= tolerance:
+        return None
+    return (len(shares) * shares.clamp(min=1 / count)).log()
+
+
+def _distance_from_equal(shares: Tensor) -> float:
+    """In total variation."""
+    return float((shares - 1 / len(shares)).abs().sum()) / 2
 
 
 def thin_out(labels: Tensor, shares: Tensor, generator: torch.Generator) -> Tensor:

@@ -4,6 +4,7 @@ from calida.training.checkpoint import has_checkpoint, load_weights
 from calida.training.loop import train
 from calida.training.phase import SOURCE_PHASE, Domains, Lesson, Phase, Teaching, build_steps
 from calida.training.records import (
+    believed_shares,
     describe_labelled,
     describe_target,
     mean_class_accuracy,
@@ -23,6 +24,7 @@ __all__ = [
     "Record",
     "Run",
     "Teaching",
+    "believed_shares",
     "build_steps",
     "bundle_files",
     "describe_labelled",

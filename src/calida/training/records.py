@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from calida.model import Prediction
-from calida.selection import class_shares
-from calida.training.phase import Lesson
+from calida.selection import class_shares, expected_shares
+from calida.training.phase import SOURCE_PHASE, Lesson
 from calida.uncertainty import calibration_error, nll
 
 
@@ -48,6 +49,15 @@ def describe_lesson(lesson: Lesson) -> dict[str, Any]:
         "share": float(lesson.selected.double().mean()),
         "class_shares": class_shares(chosen, lesson.labels.shape[-1]).tolist(),
     }
+
+
+def believed_shares(history: Sequence[Mapping[str, Any]], doubt: float) -> Tensor:
+    """The target's class shares, as near to equal as predictions and doubts of the source-only classifier allow: [K].
+
+    Neither BatchNorm nor diversity, which take classes for equal, has touched that one.
+    """
+    seen = next(record for record in reversed(history) if record["phase"] == SOURCE_PHASE)["target"]
+    return expected_shares(torch.tensor(seen["class_shares"]), doubt * (1 - seen["confidence"]))
 
 
 def print_rounds(record: dict[str, Any]) -> None:

@@ -19,11 +19,11 @@ from calida.errors import InputError, NonFiniteError
 from calida.model import Classifier, follow, make_teacher, scratch_buffers
 from calida.objective import Domain, DualAscent, GradientVariance, Step, TargetEntropy, Term
 from calida.seeds import Seeds
-from calida.selection import chance_distance, class_shares, equalising_weights, expected_shares
+from calida.selection import chance_distance, class_shares, equalising_weights
 from calida.training.checkpoint import Progress, has_checkpoint, read_checkpoint, save_checkpoint
 from calida.training.loop import train
-from calida.training.phase import SOURCE_PHASE, Domains, Lesson, Phase, StepPlan, build_steps
-from calida.training.records import describe_labelled, describe_lesson, describe_target
+from calida.training.phase import Domains, Lesson, Phase, StepPlan, build_steps
+from calida.training.records import believed_shares, describe_labelled, describe_lesson, describe_target
 from calida.uncertainty import renyi_entropy
 from calida.validation import Outlook, Viewpoint, measure_shift
 
@@ -184,16 +184,13 @@ class _Round:
 
         Each domain's batches are normalised by themselves: other class shares in the one than in the other would pass
         for a shift. Source labels are known; source shares that one batch could have by chance stay as they are.
-        Target labels are those of today, and how frequent they are is asked of the source-only classifier, which
-        neither BatchNorm nor diversity has touched.
+        Target labels are those of today, and how frequent they are is asked of the source-only classifier.
         """
         if self.phase.share_doubt == math.inf:
             return {}
         classes, source = self.run.domains.num_classes, self.run.domains.source.y
         tolerance = chance_distance(classes, self.phase.batch_size)
-        seen = next(record for record in reversed(history) if record["phase"] == SOURCE_PHASE)["target"]
-        error = self.phase.share_doubt * (1 - seen["confidence"])
-        expected = expected_shares(torch.tensor(seen["class_shares"]), error)
+        expected = believed_shares(history, self.phase.share_doubt)
         weights: dict[Domain, Tensor | None] = {
             "source": equalising_weights(source, class_shares(source, classes).float(), tolerance),
             "target": equalising_weights(before.target.labels, expected),
