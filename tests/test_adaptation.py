@@ -163,6 +163,7 @@ def spoiled(x, value):
         ((X, Y), TARGET[:, :4], {}, r"source samples have shape \(6,\) but target samples have shape \(4,\)"),
         ((X, Y), TARGET[:1], {}, "target has 1 sample; training needs at least two"),
         ((X, Y), TARGET[:0], {}, "target is empty"),
+        ((X, Y), np.ma.zeros((0, 6)), {}, "target is empty"),
         ((X[:, 0], Y), TARGET, {}, r"source samples have shape \(200,\); expected vectors"),
         ((X, Y), [["a"] * 6] * 200, {}, "target samples are not a numeric array"),
         ((X, Y), [[1.0], [1.0, 2.0]], {}, "target samples are not a numeric array"),

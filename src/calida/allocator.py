@@ -5,9 +5,9 @@ from __future__ import annotations
 import ctypes
 import sys
 
-# Parameters of glibc's mallopt and the most that it takes: an int.
+# Parameters of glibc's mallopt. Its values are ints, and older ones take 32 MB at most for the second.
 _TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3
-_MOST = 2**31 - 1
+_MOST, _LEAST = 2**31 - 1, 2**25
 
 
 def keep_freed_memory() -> bool:
@@ -20,4 +20,7 @@ def keep_freed_memory() -> bool:
     if not sys.platform.startswith("linux"):
         return False
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None)  # musl has none
-    return mallopt is not None and all(mallopt(which, _MOST) for which in (_TRIM_THRESHOLD, _MMAP_THRESHOLD))
+    if mallopt is None or not any(mallopt(_MMAP_THRESHOLD, size) for size in (_MOST, _LEAST)):
+        return False
+    # Only now: either ends glibc's own adjustments, and small thresholds for both would be worse than none.
+    return bool(mallopt(_TRIM_THRESHOLD, _MOST))

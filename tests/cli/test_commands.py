@@ -284,7 +284,10 @@ def test_a_start_must_have_the_classes_and_columns_of_the_source(tmp_path):
         (tmp_path / f"{name}.csv").write_text("\n".join([header, *lines]))
     quick = ["--target", "old.csv", "--label", "kind", "--set", "pretrain_epochs=2", "--set", "rounds=1"]
     succeed("adapt", "--source", "old.csv", *quick, "--out", "first", cwd=tmp_path)
-    for name, words in {"turned": "the columns a, b where this source has b, a", "renamed": "the classes u, v"}.items():
+    for name, words in {
+        "turned": "the columns of the start and of this source must be the same, in the same order",
+        "renamed": "where the one has 'u', the other has 'y'",
+    }.items():
         done = calida_command("adapt", "--source", f"{name}.csv", *quick, "--start", "first", cwd=tmp_path)
         assert done.returncode == 2
         assert words in done.stderr

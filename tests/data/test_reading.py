@@ -194,15 +194,16 @@ def test_tables_as_other_programs_write_them(tmp_path):
     assert "without a name" in found.notes[0]
     path.write_text("\ufeffa;b;y\r\n1;2;0\r\n3;4;1\r\n", encoding="utf-8")
     assert read(path, label="y").samples.tolist() == [[1, 2], [3, 4]]
-    path.write_text("a | b | y\n1|2|01\n3|4|1\n")
-    found = read(path, label="y")
+    path.write_text("\na | b | y\n1|2|01\n3|4|1\n")
+    found = read(path, label=" y")
     assert (found.columns, found.labels) == (("a", "b"), ["01", "1"])
     path.write_text("a\tb\ty\r\n1\t2\tä\r\n3\t4\tö\r\n", encoding="utf-16")  # what Excel calls Unicode text
     found = read(path, label="y")
     assert (found.samples.tolist(), found.labels) == ([[1, 2], [3, 4]], ["ä", "ö"])
-    path.write_bytes("a,y\n1,ä\n2,ö\n".encode("latin-1"))
-    with pytest.raises(InputError, match="is not readable text; save it as UTF-8"):
-        read(path, label="y")
+    for broken in ("a,y\n1,ä\n2,ö\n".encode("latin-1"), "a,y\n1,2\n".encode("utf-16") + b"\n"):
+        path.write_bytes(broken)
+        with pytest.raises(InputError, match="is not readable text; save it as UTF-8"):
+            read(path, label="y")
     path.write_text("a,y\n1,0\nNA,1\n")
     with pytest.raises(InputError, match=r"column 'a' of .* lacks 1 values"):
         read(path, label="y")
@@ -232,10 +233,10 @@ def test_decimal_commas(tmp_path):
 
 def test_truth_is_one_class_however_a_program_writes_it(tmp_path):
     pd.DataFrame({"a": [1.0, 2.0], "y": [True, False]}).to_parquet(tmp_path / "t.parquet")
-    for written in ("True,False", "true,false", "TRUE,FALSE"):
-        yes, no = written.split(",")
-        (tmp_path / "t.csv").write_text(f"a,y\n1,{yes}\n2,{no}\n")
-        assert read(tmp_path / "t.csv", label="y").labels == read(tmp_path / "t.parquet", label="y").labels
+    truth = read(tmp_path / "t.parquet", label="y").labels
+    for written in ("True,False", "true,false", "TRUE,FALSE,unknown"):
+        assert class_indices(truth, class_names(written.split(",")), "t").tolist() == [1, 0]
+    assert class_indices(truth, ("False", "True", "true"), "t").tolist() == [1, 0]
 
 
 def test_a_single_image_is_a_target(tmp_path):

@@ -159,6 +159,15 @@ def test_new_images_need_not_fill_the_range(trained, new):
     assert torch.equal(found, preparation(new(x)))
 
 
+@pytest.mark.parametrize("new", [lambda x: x / 16, lambda x: x / 250, lambda x: x / 255])
+def test_new_images_that_hardly_use_the_range_are_in_another(new):
+    x = bars()
+    _, preparation = unify(images(x.float()), images(x.float()))
+    with pytest.raises(InputError, match=r"this classifier was trained on 0..255; --on-mismatch ignore"):
+        load_new(images(new(x)), preparation, Loading())
+    assert torch.equal(load_new(images(new(x)), preparation, Loading(), check_scale=False).samples, preparation(new(x)))
+
+
 def test_new_rows_may_have_any_value_that_others_had_and_no_other_unit():
     values = torch.randn(400, generator=torch.Generator().manual_seed(0))
     rows = torch.stack([values, (torch.arange(400) % 200 == 0).float()], 1)  # the second is a rare flag
@@ -167,7 +176,7 @@ def test_new_rows_may_have_any_value_that_others_had_and_no_other_unit():
     def load(x, **options):
         return load_new(images(x), preparation, Loading(), **options).samples
 
-    for usual in (rows[rows[:, 1] == 1], torch.tensor([[0.001, 0.0]]), rows[:1], rows):
+    for usual in (rows[rows[:, 1] == 1], torch.tensor([[0.001, 0.0]]), torch.tensor([[4.0, 3.0]]), rows[:1], rows):
         assert torch.equal(load(usual), usual)
     for strange in (1000 * rows, rows[:1] * 1e5, rows / 1000):
         with pytest.raises(InputError, match=r"the column 0 of .* is of another scale .*--on-mismatch ignore"):

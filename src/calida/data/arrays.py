@@ -63,7 +63,7 @@ def as_inputs(x: ArrayLike | Samples, name: str) -> Samples:
 
 def _refuse_masked(values: object, name: str, what: str) -> None:
     """What lies under a mask is not meant to be read, and NumPy reads it all the same."""
-    if not isinstance(values, np.ma.MaskedArray) or not values.ndim:
+    if not isinstance(values, np.ma.MaskedArray) or not values.size:
         return
     masked = np.flatnonzero(np.ma.getmaskarray(values).reshape(len(values), -1).any(1))
     if len(masked):

@@ -62,8 +62,13 @@ def class_names(labels: Iterable[str]) -> tuple[str, ...]:
 
 
 def class_indices(labels: Sequence[str], classes: Sequence[str], origin: str) -> Tensor:
-    """Labels as indices into the source's classes; a class that the source does not have is named."""
+    """Labels as indices into the source's classes; a class that the source does not have is named.
+
+    One program writes true and another True: these are the same, unless the source has both.
+    """
     index = {name: place for place, name in enumerate(classes)}
+    spelt = {name.lower(): name for name in classes if name.lower() in ("true", "false")}
+    labels = [name if name in index else spelt.get(name.lower(), name) for name in labels]
     unseen = [name for name in dict.fromkeys(labels) if name not in index]
     if unseen:
         count = sum(label == unseen[0] for label in labels)

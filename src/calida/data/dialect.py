@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import codecs
 import csv
+import itertools
 from pathlib import Path
 
 from calida.errors import InputError
@@ -18,20 +19,20 @@ def encoding_of(path: Path) -> str:
 
 
 def separator_of(path: Path) -> str:
-    """A tab, where the file's suffix says so; else what the first line has."""
+    """A tab, where the file's suffix says so; else what the first line has that is not blank."""
     if path.suffix.lower() == ".tsv":
         return "\t"
     with path.open(encoding=encoding_of(path), errors="replace") as file:
-        first = file.readline()
+        first = next((line for line in file if line.strip()), "")
     return next((one for one in _SEPARATORS if one in first), ",")
 
 
 def read_cells(path: Path, most: int | None = None) -> list[list[str]]:
-    """The rows of a file, or as many of the first; InputError if it is no text."""
+    """The rows of a file that are not blank, or as many of the first; InputError if it is no text."""
     try:
         with path.open(newline="", encoding=encoding_of(path)) as file:
             rows = csv.reader(file, delimiter=separator_of(path))
-            return list(rows) if most is None else [row for row, _ in zip(rows, range(most), strict=False)]
+            return list(itertools.islice((row for row in rows if any(cell.strip() for cell in row)), most))
     except (UnicodeError, csv.Error) as error:
         raise not_text(path, error) from None
 

@@ -86,7 +86,7 @@ def load_new(collection: Collection, preparation: Preparation, loading: Loading,
         return load_samples(collection, preparation, loading)
     values = Values.of(collection.samples)
     fitting = preparation.for_values(values)
-    if fitting is None and check_scale and not _is_black(collection):
+    if fitting is None and (check_scale or not isinstance(collection.samples, Tensor)) and not _is_blank(collection):
         raise InputError(
             f"{collection.origin} has values in {values}; this classifier was trained on {preparation.values}"
             f"{_TAKE_THEM}"
@@ -94,8 +94,8 @@ def load_new(collection: Collection, preparation: Preparation, loading: Loading,
     return load_samples(collection, fitting or preparation, loading)
 
 
-def _is_black(collection: Collection) -> bool:
-    """Zeros are black in every convention but one, and say nothing of which it is."""
+def _is_blank(collection: Collection) -> bool:
+    """Zeros are numbers of any range, and say nothing of which it is."""
     return isinstance(collection.samples, Tensor) and not bool(collection.samples.any())
 
 

@@ -127,17 +127,18 @@ class Preparation:
         return replace(self, **values.steps(), background=level)
 
     def strange_column(self, rows: Tensor) -> int | None:
-        """A column of new rows that is in another unit: beyond all that was seen, or nowhere near what is usual.
+        """A column of new rows that is in another unit: far beyond all that was seen, or nowhere near what is usual.
 
-        A few rows may all have rare values, so that a mean tells little of them.
+        A few rows may all have rare values: their mean tells little, and only the first counts.
         """
         if not self.magnitude:
             return None
         sizes = rows.double().abs()
         mean, usual = sizes.mean(0), torch.tensor(self.magnitude, dtype=torch.float64)
         largest = torch.tensor(self.largest or self.magnitude, dtype=torch.float64)
-        strange = (mean >= _OTHER_UNIT * usual) & (sizes.amax(0) > largest) & (usual > _NOTHING)
+        strange = (sizes.amax(0) >= _OTHER_UNIT * largest) & (usual > _NOTHING)
         if len(rows) >= _MANY:
+            strange |= (mean >= _OTHER_UNIT * usual) & (sizes.amax(0) > largest) & (usual > _NOTHING)
             strange |= (usual >= _OTHER_UNIT * mean) & (mean > _NOTHING)
         return int(strange.int().argmax()) if bool(strange.any()) else None
 

@@ -10,13 +10,12 @@ import polars as pl
 import torch
 
 from calida.data.collection import Collection
-from calida.data.dialect import encoding_of, read_cells, separator_of
+from calida.data.dialect import encoding_of, not_text, read_cells, separator_of
 from calida.errors import InputError
 
 TABLE_SUFFIXES = (".csv", ".tsv", ".parquet")
 ROW = "row"  # the column by which predictions name the samples of a table
 _MISSING = ["", "NA", "N/A", "NaN", "nan", "null"]
-_TRUTH = ["true", "false"]
 _EXACT = 2**53  # floats below are exact where they are whole
 _THOUSANDS = r"^[+-]?[1-9]\d{0,2}(,\d{3})+$"
 
@@ -26,6 +25,7 @@ def read_table(path: Path, origin: str, label: str | None, labelled: bool, colum
 
     With `columns`, those of the source: they are taken in that order, and what the source lacks is left out.
     """
+    label, columns = label and label.strip(), tuple(column.strip() for column in columns)
     frame = _read(path, label)
     if labelled:
         if label is None:
@@ -54,6 +54,7 @@ def read_label_column(path: Path, label: str) -> tuple[list[str] | None, list[st
 
     With them the rows that they belong to, if a column tells.
     """
+    label = label.strip()
     frame = _read(path, label, numbers=False)
     column = frame.columns[0] if len(frame.columns) == 1 else label
     if column not in frame.columns:
@@ -66,6 +67,8 @@ def _read(path: Path, label: str | None, numbers: bool = True) -> pl.DataFrame:
     """The table; labels are read as they are written, since 01 and 1 may be two classes."""
     try:
         frame = pl.read_parquet(path) if path.suffix.lower() == ".parquet" else _read_text(path, label, numbers)
+    except UnicodeError as error:
+        raise not_text(path, error) from None
     except (pl.exceptions.PolarsError, OSError) as error:
         raise InputError(f"the table {path} cannot be read: {str(error).splitlines()[0][:200]}") from None
     plain = [column.strip() for column in frame.columns]
@@ -131,8 +134,6 @@ def _is_number(value: object) -> bool:
 def _labels(column: pl.Series, path: Path) -> list[str]:
     texts = column if column.dtype == pl.String else pl.Series([None if one is None else str(one) for one in column])
     texts = texts.cast(pl.String).str.strip_chars()
-    if texts.str.to_lowercase().is_in(_TRUTH).all():  # written by one program as true, by another as True
-        texts = texts.str.to_lowercase()
     numbers = texts.cast(pl.Float64, strict=False).fill_nan(None)
     # Among numbers, a word for what is missing is no class; among words, NA may be one.
     missing = texts.is_null() if numbers.is_null().all() else texts.is_null() | texts.is_in(_MISSING)

@@ -42,8 +42,8 @@ class Values(NamedTuple):
         return True
 
     def within(self, known: Values) -> bool:
-        """Whether these can only be numbers of the known range that do not fill it: 0..1 may as well be its own."""
-        inside = known.low <= self.low and self.high <= known.high
+        """Whether these are numbers of the known range that do not quite fill it; 0..1 may as well be its own."""
+        inside = known.low <= self.low and self.high <= known.high < known.low + 4 * (self.high - self.low)
         return inside and self.stored_as_bytes == known.stored_as_bytes and self.convention != "unit"
 
     def steps(self) -> dict[str, Any]:

@@ -12,7 +12,7 @@ import tomli_w
 
 from calida.adaptation import AUTO, AUTO_RECIPES
 from calida.calibration import DEFAULT_CALIBRATION, check_calibration
-from calida.data import INSIDE, NAMED, Loading, Place
+from calida.data import INSIDE, NAMED, Loading, Place, printable
 from calida.errors import InputError
 from calida.files import parse_toml
 from calida.recipes import DEFAULT_RECIPE, Recipe, get_recipe
@@ -64,6 +64,9 @@ class RunConfig:
         for name, text in {"source": self.source, "target": self.target}.items():
             if not text:
                 raise InputError(f"name the {name} data with --{name}: a folder, a file or a named set")
+        for text in vars(self.resolved()).values():  # a file of settings is to hold them all
+            if isinstance(text, str) and printable(text) != text:
+                raise InputError(f"the name {printable(text)} has bytes that are no UTF-8: rename the file or folder")
 
     def resolved_recipes(self) -> list[Recipe]:
         """The recipe with its settings, or those that are tried."""

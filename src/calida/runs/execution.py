@@ -6,6 +6,7 @@ import platform
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import replace
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -109,11 +110,12 @@ def _source_only(run: Path, device: str | None) -> Adapted:
 def _check_start(start: DataCard, here: DataCard) -> None:
     """A network's inputs and outputs have no names: the order of columns and classes is what they mean."""
     for what in ("classes", "columns"):
-        theirs, ours = getattr(start, what), getattr(here, what)
-        if theirs != ours:
+        pairs = zip_longest(getattr(start, what), getattr(here, what))
+        unlike = next((pair for pair in pairs if pair[0] != pair[1]), None)
+        if unlike is not None and all(getattr(card, what) for card in (start, here)):  # arrays have no names of columns
             raise InputError(
-                f"the start has the {what} {', '.join(theirs[:8])} where this source has {', '.join(ours[:8])}: "
-                "they must be the same, in the same order"
+                f"the {what} of the start and of this source must be the same, in the same order; "
+                f"where the one has {unlike[0]!r}, the other has {unlike[1]!r}"
             )
 
 

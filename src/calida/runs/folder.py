@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import shlex
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -132,7 +133,7 @@ class RunFolder:
             with self.predictions.open(newline="", encoding="utf-8") as file:
                 header, *rows = csv.reader(file)
             written = np.array([row[-probabilities.shape[1] :] for row in rows], float)
-            same = written.shape == probabilities.shape and np.allclose(written, probabilities, atol=1e-4)
+            same = written.shape == probabilities.shape and np.allclose(written, probabilities, rtol=1e-4, atol=1e-30)
         except OSError as error:
             raise CheckpointError(f"{self.predictions} cannot be read: {error}") from None
         except (ValueError, csv.Error):
@@ -140,7 +141,7 @@ class RunFolder:
         if not same:
             raise CheckpointError(
                 f"{self.predictions} is not as the run wrote it: rows were sorted, changed or left out; "
-                f"calida adapt --resume --out {self.path} writes it again"
+                f"calida adapt --resume --out {shlex.quote(str(self.path))} writes it again"
             )
         return header[0], [row[0] for row in rows]
 
