@@ -71,7 +71,13 @@ def domain_seeds(config: RunConfig, domain: str) -> Seeds:
 
 
 def open_new(
-    text: str, card: DataCard, loading: Loading, labelled: bool, label: str | None, domain: str, check_scale: bool
+    text: str,
+    card: DataCard,
+    loading: Loading,
+    labelled: bool,
+    label: str | None,
+    domain: str,
+    check_scale: bool = True,
 ) -> Loaded:
     """New data, prepared as this domain's data were when the classifier was trained."""
     collection = read_collection(text, Seeds(0), labelled, label or card.label, card.columns)
