@@ -6,7 +6,7 @@ from calida.data.batches import SourceBatch, TargetBatch, num_batches, shuffled_
 from calida.data.card import DataCard
 from calida.data.collection import Collection, class_indices, class_names
 from calida.data.comparison import compare_domains, describe_balance
-from calida.data.folders import printable
+from calida.data.folders import check_printable
 from calida.data.loading import Loaded, Loading, load_new, load_samples
 from calida.data.looks import has_colours
 from calida.data.named import NAMED, data_folder, fetch_named, is_present, named_path
@@ -36,6 +36,7 @@ __all__ = [
     "TargetBatch",
     "as_inputs",
     "as_labels",
+    "check_printable",
     "check_scale",
     "check_shape",
     "class_indices",
@@ -51,7 +52,6 @@ __all__ = [
     "load_samples",
     "named_path",
     "num_batches",
-    "printable",
     "read_collection",
     "read_labels",
     "row_slices",

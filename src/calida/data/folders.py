@@ -64,6 +64,12 @@ def printable(name: str) -> str:
     return name.encode("utf-8", "backslashreplace").decode()
 
 
+def check_printable(name: str) -> None:
+    """Refuse a name that no text file could hold."""
+    if printable(name) != name:
+        raise InputError(f"the name {printable(name)} has bytes that are no UTF-8: rename the file or folder")
+
+
 def is_image_list(path: Path, label: str | None = None) -> bool:
     """Whether a text file lists images: by a column named path, or by a first cell that is a file.
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from calida.data.archives import array_labels, from_arrays, load_arrays
 from calida.data.collection import Collection
 from calida.data.decode import IMAGE_SUFFIXES
-from calida.data.folders import is_image_list, list_entries, printable, read_folder, read_image_list
+from calida.data.folders import check_printable, is_image_list, list_entries, printable, read_folder, read_image_list
 from calida.data.named import NAMED, data_folder, named_path, read_named
 from calida.data.tables import TABLE_SUFFIXES, read_label_column, read_table
 from calida.errors import InputError
@@ -33,8 +33,7 @@ class Place:
         """Read from the right, as a path may have colons of its own; a file or folder of just that name is meant."""
         if not text:
             raise InputError("a data set has a name: a folder, a file or a named set")
-        if printable(text) != text:
-            raise InputError(f"the name {printable(text)} has bytes that are no UTF-8: rename the file or folder")
+        check_printable(text)
         if Path(text).expanduser().exists():
             return Place(text)
         name, split, count = text, None, None

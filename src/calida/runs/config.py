@@ -12,7 +12,7 @@ import tomli_w
 
 from calida.adaptation import AUTO, AUTO_RECIPES
 from calida.calibration import DEFAULT_CALIBRATION, check_calibration
-from calida.data import INSIDE, NAMED, Loading, Place, printable
+from calida.data import INSIDE, NAMED, Loading, Place, check_printable
 from calida.errors import InputError
 from calida.files import parse_toml
 from calida.recipes import DEFAULT_RECIPE, Recipe, get_recipe
@@ -65,8 +65,8 @@ class RunConfig:
             if not text:
                 raise InputError(f"name the {name} data with --{name}: a folder, a file or a named set")
         for text in vars(self.resolved()).values():  # a file of settings is to hold them all
-            if isinstance(text, str) and printable(text) != text:
-                raise InputError(f"the name {printable(text)} has bytes that are no UTF-8: rename the file or folder")
+            if isinstance(text, str):
+                check_printable(text)
 
     def resolved_recipes(self) -> list[Recipe]:
         """The recipe with its settings, or those that are tried."""
