@@ -11,6 +11,7 @@ from calida.model import (
     Classifier,
     Logits,
     Network,
+    SampleNoise,
     Standardize,
     build_backbone,
     build_classifier,
@@ -20,6 +21,7 @@ from calida.model import (
     predict,
     scratch_buffers,
 )
+from calida.model.sampling import dropouts
 from calida.seeds import Seeds
 from calida.uncertainty import decompose
 
@@ -71,8 +73,7 @@ def test_dtn_has_the_papers_layers():
     model = classifier((3, 32, 32), gaussian=True, backbone="dtn")
     shapes = {tuple(p.shape) for p in model.backbone.parameters() if p.ndim > 1}
     assert shapes == {(64, 3, 5, 5), (128, 64, 5, 5), (256, 128, 5, 5), (512, 4096)}
-    drops = [part.p for part in model.backbone.modules() if isinstance(part, nn.Dropout2d)]
-    assert drops == [0.1, 0.3, 0.5]
+    assert [layer.p for layer in dropouts(model.backbone)] == [0.1, 0.3, 0.5]
     branches = [[type(layer).__name__ for layer in branch] for branch in (model.head.mean, model.head.log_variance)]
     assert branches == [["ReLU", "Dropout", "Linear"]] * 2
 
@@ -175,7 +176,7 @@ def logits_in_evaluation(model, x):
 def test_prediction_is_the_average_of_softmax_samples():
     model, x = classifier((5,)), torch.randn(7, 5)
     mean, std = logits_in_evaluation(model, x)
-    noise = draw_noise(9, Logits(mean, std), Seeds(0).at("prediction", 0).generator("noise"), shared=True)
+    noise = SampleNoise(x, Seeds(0).at("prediction")).normal("logits", 9, 10)
     samples = torch.stack([torch.softmax(mean + std * noise[m], -1) for m in range(9)])
     prediction = predict(model, x, num_samples=9)
     torch.testing.assert_close(prediction.probabilities, samples.mean(0))

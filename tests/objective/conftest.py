@@ -27,7 +27,8 @@ def make_step():
             nn.Tanh(),
             nn.Dropout(0.3),
         )
-        model = Classifier(backbone, build_head("linear", 8, CLASSES, gaussian)).double().train()
+        head, sampled = build_head("linear", 8, CLASSES, gaussian), "all" if gaussian else "none"
+        model = Classifier(backbone, head, sampled=sampled).double().train()
         source_x, target_x = torch.randn(2, rows, 1, 8, 8, dtype=torch.float64)
         labels = torch.softmax(torch.randn(rows, CLASSES, dtype=torch.float64), -1)
         target = TargetBatch(target_x + 1, labels, (torch.arange(rows) % 4 != 0).double())

@@ -78,7 +78,7 @@ def test_files_are_mixed_as_arrays_are(classifier, tmp_path):
 
 
 def test_one_sample_is_mixed_with_itself(classifier):
-    model, x = classifier(), samples(1)
+    model, x = classifier(gaussian=False), samples(1)
     labels = predict(model, x, 4, SEEDS).labels
     mixed = predict_mixed(model, x, labels, 0.55, 4, SEEDS, 8)
     torch.testing.assert_close(mixed.log_probs, predict(model, x, 4, SEEDS).log_probs)

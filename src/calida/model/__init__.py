@@ -7,15 +7,18 @@ from calida.model.classifier import (
     Classifier,
     Network,
     Output,
+    Precision,
     Standardize,
     build_classifier,
     evaluation_mode,
+    full_precision,
     scratch_buffers,
     unit_range,
 )
 from calida.model.heads import BRANCHES, Head, build_head
 from calida.model.logits import Logits, draw_noise
 from calida.model.predict import Prediction, check_abstention, predict
+from calida.model.sampling import Sampled, SampleNoise, dropping_only
 
 __all__ = [
     "BACKBONES",
@@ -27,15 +30,20 @@ __all__ = [
     "Logits",
     "Network",
     "Output",
+    "Precision",
     "Prediction",
+    "SampleNoise",
+    "Sampled",
     "Standardize",
     "build_backbone",
     "build_classifier",
     "build_head",
     "check_abstention",
     "draw_noise",
+    "dropping_only",
     "evaluation_mode",
     "follow",
+    "full_precision",
     "make_teacher",
     "predict",
     "scratch_buffers",

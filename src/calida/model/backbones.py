@@ -36,9 +36,34 @@ class _ToGrid(nn.Module):
         return nn.functional.adaptive_avg_pool2d(x, self.size)
 
 
-def _to_features(channels: int, width: int) -> list[nn.Module]:
+class DropoutToFeatures(nn.Module):
+    """Dropout of whole channels, a 4 x 4 grid and a linear layer in one, for any number of masks at once.
+
+    A mask multiplies what a channel adds to the features: sum_c mask_c W_c x_c. The parts W_c x_c are computed once, so
+    that M masks cost M small products [C] x [C, D] instead of M passes through the layer.
+    """
+
+    def __init__(self, channels: int, width: int, dropout: float) -> None:
+        super().__init__()
+        self.grid = _ToGrid(4)
+        self.dropout = nn.Dropout(dropout)
+        self.linear = nn.Linear(channels * 16, width, bias=False)
+
+    def forward(self, maps: Tensor, num_samples: int = 1) -> Tensor:
+        """[B, C, H, W] -> [M * B, D]."""
+        cells = self.grid(maps).flatten(2)  # [B, C, 16]
+        keep = self.dropout(cells.new_ones(num_samples, *cells.shape[:2]))  # [M, B, C]
+        if num_samples == 1:
+            features: Tensor = self.linear((cells * keep[0, :, :, None]).flatten(1))
+            return features
+        weight = self.linear.weight.unflatten(1, cells.shape[1:])  # [D, C, 16]
+        parts = torch.einsum("bcp,dcp->bcd", cells, weight)
+        return torch.bmm(keep.transpose(0, 1), parts).transpose(0, 1).flatten(0, 1)
+
+
+def _to_features(channels: int, width: int, dropout: float) -> list[nn.Module]:
     """The last layers of a backbone for images: a map of any size to features."""
-    return [_ToGrid(4), nn.Flatten(), nn.Linear(channels * 16, width, bias=False), nn.BatchNorm1d(width)]
+    return [DropoutToFeatures(channels, width, dropout), nn.BatchNorm1d(width)]
 
 
 def dtn(shape: Shape) -> Backbone:
@@ -46,15 +71,16 @@ def dtn(shape: Shape) -> Backbone:
     layers: list[nn.Module] = []
     channels = _image_channels("dtn", shape)
     for width, dropout in ((64, 0.1), (128, 0.3), (256, 0.5)):
-        # A bias before BatchNorm is subtracted again: it would be a parameter that no loss can reach.
+        # A bias before BatchNorm is subtracted again: it would be a parameter that no loss can reach. ReLU and the
+        # dropout of whole channels can change places, so the last one goes along with the layer after it.
         layers += [
             nn.Conv2d(channels, width, 5, stride=2, padding=2, bias=False),
             nn.BatchNorm2d(width),
-            nn.Dropout2d(dropout),
             nn.ReLU(),
+            nn.Dropout2d(dropout),
         ]
         channels = width
-    return Backbone(nn.Sequential(*layers, *_to_features(channels, 512)), "dtn")
+    return Backbone(nn.Sequential(*layers[:-1], *_to_features(channels, 512, dropout)), "dtn")
 
 
 def lenet(shape: Shape) -> Backbone:
@@ -91,7 +117,7 @@ def compact(shape: Shape) -> Backbone:
             nn.Dropout2d(dropout),
         ]
         channels = width
-    return Backbone(nn.Sequential(*layers, *_to_features(channels, 256)), "dtn")
+    return Backbone(nn.Sequential(*layers[:-1], *_to_features(channels, 256, dropout)), "dtn")
 
 
 class Stage(NamedTuple):
@@ -117,7 +143,7 @@ def pooled_first(name: str, stages: Sequence[Stage], shape: Shape) -> Backbone:
             layers += [nn.BatchNorm2d(width), nn.ReLU()]
             channels, stride = width, 1
         layers.append(nn.Dropout2d(dropout))
-    return Backbone(nn.Sequential(*layers, *_to_features(channels, 256)), "dtn")
+    return Backbone(nn.Sequential(*layers[:-1], *_to_features(channels, 256, dropout)), "dtn")
 
 
 def mlp(shape: Shape) -> Backbone:

@@ -8,17 +8,20 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from statistics import NormalDist
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import torch
 from torch import Tensor, nn
 
 from calida.data import Samples, Scale, row_slices, stream
 from calida.errors import InputError
-from calida.model.backbones import Shape, build_backbone, name_backbone
+from calida.model.backbones import DropoutToFeatures, Shape, build_backbone, name_backbone
 from calida.model.heads import build_head
 from calida.model.logits import Logits
+from calida.model.sampling import Sampled, dropouts, first_sampled, layers_of, repeat_rows
 from calida.seeds import Seeds
+
+Precision = Literal["fp32", "bf16"]
 
 
 class Standardize(nn.Module):
@@ -88,28 +91,77 @@ def unit_range(x: Tensor) -> Tensor:
 
 
 class Output(NamedTuple):
-    """One forward pass: what the backbone saw in the samples and what the head made of it."""
+    """What the backbone saw in the samples, its mean over weight samples, and what the head made of it."""
 
     features: Tensor  # [B, D]
-    logits: Logits
+    logits: Logits  # [M, B, K]; [B, K] of a plain forward pass
 
 
 class Classifier(nn.Module):
-    """Any backbone giving features [B, D], and a head giving Gaussian logits."""
+    """Any backbone giving features [B, D], and a head giving Gaussian logits.
 
-    def __init__(self, backbone: nn.Module, head: nn.Module, standardize: nn.Module | None = None) -> None:
+    `sampled` says which dropout layers draw weights from Q(w), in prediction too: none of a point network's.
+    """
+
+    def __init__(
+        self,
+        backbone: nn.Module,
+        head: nn.Module,
+        standardize: nn.Module | None = None,
+        sampled: Sampled = "none",
+    ) -> None:
         super().__init__()
         self.standardize = standardize or nn.Identity()
         self.backbone = backbone
         self.head = head
+        self.sampled: Sampled = sampled
+        self.precision: Precision = "fp32"  # of the backbone
 
     def forward(self, x: Tensor) -> Output:
-        return self.from_standard(self.standardize(x))
+        """One pass with one mask a row, or none in evaluation mode: features [B, D], logits [B, K]."""
+        features, (mean, std) = self.from_standard(self.standardize(x))
+        return Output(features, Logits(mean[0], std[0]))
 
-    def from_standard(self, standard: Tensor) -> Output:
-        """The network on inputs that are standardised already (virtual adversarial steps move these)."""
-        features = self.backbone(standard)
-        return Output(features, self.head(features))
+    def from_standard(self, standard: Tensor, num_samples: int = 1, sampled: Sampled | None = None) -> Output:
+        """M weight samples on inputs that are standardised already (virtual adversarial steps move these).
+
+        Layers below the first sampled one run once, the others on [M * B] rows; where nothing is sampled, one pass
+        stands for all M. BatchNorm in training mode normalises all rows alike.
+        """
+        sampled = self.sampled if sampled is None else sampled
+        masks = num_samples if self.sampled_layers(sampled) else 1
+        features = self._features(standard, masks, sampled)
+        mean, std = (part.unflatten(0, (masks, -1)) for part in self.head(features))
+        return Output(features.unflatten(0, (masks, -1)).mean(0), Logits(mean, std))
+
+    def _features(self, standard: Tensor, masks: int, sampled: Sampled) -> Tensor:
+        """[B, ...] -> [M * B, D], the backbone in its precision, what follows in that of the inputs."""
+        if self.precision == "fp32":
+            return self._run_backbone(standard, masks, sampled)
+        with torch.autocast(standard.device.type, torch.bfloat16):
+            return self._run_backbone(standard, masks, sampled).to(standard.dtype)
+
+    def _run_backbone(self, standard: Tensor, masks: int, sampled: Sampled) -> Tensor:
+        split = first_sampled(self.backbone, sampled)
+        below, above = (layers := layers_of(self.backbone))[:split], layers[split:]
+        if not above:
+            return repeat_rows(self.backbone(standard), masks)
+        hidden = standard
+        for layer in below:
+            hidden = layer(hidden)
+        spreads = isinstance(above[0], DropoutToFeatures)
+        hidden = above.pop(0)(hidden, masks) if spreads else repeat_rows(hidden, masks)
+        for layer in above:
+            hidden = layer(hidden)
+        return hidden
+
+    def sampled_layers(self, sampled: Sampled | None = None) -> list[nn.Module]:
+        """The dropout layers that are sampled: those of this network, or of another choice."""
+        sampled = self.sampled if sampled is None else sampled
+        if sampled == "none":
+            return []
+        above = layers_of(self.backbone)[first_sampled(self.backbone, sampled) :]
+        return [layer for part in (*above, self.head) for layer in dropouts(part)]
 
     def lay_out(self, memory_format: torch.memory_format) -> None:
         """Keep images and convolution weights in this layout: channels_last, unless a double backward is ahead.
@@ -142,6 +194,7 @@ class Network:
     gaussian: bool = False
     head: str = "auto"
     scale: Scale = Scale(False, 0.0, 0.0)  # of the source samples
+    sampled: Sampled = "none"  # the dropout layers that draw weights
 
     def __post_init__(self) -> None:
         # What `auto` means may change one day; what a file says it holds may not.
@@ -171,7 +224,7 @@ def build_classifier(network: Network, seeds: Seeds, backbone: nn.Module | None 
         features = _count_features(module, network.input_shape)
         kind = kind if network.head == "auto" else network.head
         head = build_head(kind, features, network.num_classes, network.gaussian)
-        classifier = Classifier(module, head, Standardize(network.input_shape))
+        classifier = Classifier(module, head, Standardize(network.input_shape), network.sampled)
     classifier.lay_out(torch.channels_last)
     return classifier
 
@@ -192,18 +245,25 @@ def _count_features(backbone: nn.Module, shape: Shape) -> int:
 
 
 @contextmanager
-def evaluation_mode(module: nn.Module, dropout: bool = False) -> Iterator[None]:
-    """Evaluate inside the block, with dropout still drawing if asked; BatchNorm never leaves evaluation mode."""
+def evaluation_mode(module: nn.Module) -> Iterator[None]:
+    """Evaluate inside the block; every part is in its own mode again after it."""
     modes = [(part, part.training) for part in module.modules()]
     module.eval()
-    for part in module.modules():
-        if dropout and isinstance(part, nn.modules.dropout._DropoutNd):
-            part.train()
     try:
         yield
     finally:
         for part, mode in modes:
             part.training = mode
+
+
+@contextmanager
+def full_precision(classifier: Classifier) -> Iterator[None]:
+    """Inside the block the backbone runs in its weights' own precision."""
+    precision, classifier.precision = classifier.precision, "fp32"
+    try:
+        yield
+    finally:
+        classifier.precision = precision
 
 
 @contextmanager

@@ -9,8 +9,9 @@ from torch import Tensor
 
 from calida.data import Samples, row_slices, stream
 from calida.errors import InputError
-from calida.model.classifier import Classifier, evaluation_mode
-from calida.model.logits import draw_noise
+from calida.model.classifier import Classifier, evaluation_mode, unit_range
+from calida.model.logits import Logits
+from calida.model.sampling import Sampled, SampleNoise, masks_from
 from calida.seeds import Seeds
 from calida.uncertainty import (
     SCORES,
@@ -22,6 +23,9 @@ from calida.uncertainty import (
     renyi_entropy,
 )
 
+_NOISE_DRAWS = 16  # for each weight sample: the sixteenth part of what noise alone would have counts as epistemic
+_FOLDED_ROWS = 10_000
+
 
 @dataclass(frozen=True)
 class Prediction:
@@ -29,8 +33,8 @@ class Prediction:
 
     log_probs: Tensor  # [N, K], of the averaged prediction
     entropy: Tensor  # [N]
-    aleatoric: Tensor  # [N], the expected entropy of one Monte-Carlo sample
-    epistemic: Tensor  # [N], mutual information of label and Monte-Carlo sample
+    aleatoric: Tensor  # [N], the expected entropy of one weight sample
+    epistemic: Tensor  # [N], mutual information of label and weight sample
     features: Tensor  # [N, D]
 
     @property
@@ -101,29 +105,43 @@ def predict(
     batch_size: int = 500,
     monte_carlo_dropout: bool = False,
 ) -> Prediction:
-    """Average `num_samples` predictions a sample, batch by batch, results on the CPU.
+    """Average the predictions of `num_samples` weight samples (Eq. 2), batch by batch, results on the CPU.
 
-    The backbone runs once and only logit noise is drawn. The same noise serves every sample, so that a prediction
-    does not depend on which others are in its batch. With `monte_carlo_dropout` each draw is a pass of its own with
-    new dropout masks; BatchNorm stays in evaluation mode.
+    Each weight sample has a dropout mask in every sampled layer of the classifier, or in all of its dropout layers with
+    `monte_carlo_dropout`; a network without any is its own only sample. BatchNorm stays in evaluation mode. Masks and
+    noise are a function of the sample (`SampleNoise`), so a prediction does not depend on its place or its neighbours.
     """
-    seeds = seeds or Seeds(0)
-    device = classifier.device
-    passes = num_samples if monte_carlo_dropout else 1
+    seeds = (seeds or Seeds(0)).at("prediction")
+    sampled: Sampled = "all" if monte_carlo_dropout else classifier.sampled
+    layers = classifier.sampled_layers(sampled)
     parts = []
-    with evaluation_mode(classifier, dropout=monte_carlo_dropout):
-        for index, rows in enumerate(stream(x, row_slices(len(x), batch_size))):
-            batch = rows.to(device, non_blocking=True)
-            draws = []
-            for turn in range(passes):
-                place = seeds.at("prediction", turn)
-                with place.at(index * batch_size).globally("dropout", device):
-                    features, logits = classifier(batch)
-                generator = place.generator("noise", device)
-                noise = draw_noise(num_samples // passes, logits, generator, shared=True)
-                draws.append(logits.sample_log_probs(noise))
-            samples = torch.cat(draws) if len(draws) > 1 else draws[0]  # [M, B, K]
+    with evaluation_mode(classifier):
+        for rows in stream(x, row_slices(len(x), _rows_at_once(batch_size, num_samples if layers else 1))):
+            batch = unit_range(rows.to(classifier.device, non_blocking=True))
+            noise = SampleNoise(batch, seeds)
+            with masks_from(noise, layers, num_samples):
+                features, logits = classifier.from_standard(classifier.standardize(batch), num_samples, sampled)
+            samples = _without_noise(logits, noise, num_samples)  # [M, B, K], or [1, B, K] without masks
             split = decompose(samples)
             found = (mean_log_probs(samples), split.predictive, split.aleatoric, split.epistemic, features)
             parts.append([part.cpu() for part in found])
     return Prediction(*(torch.cat(column) for column in zip(*parts, strict=True)))
+
+
+def _without_noise(logits: Logits, noise: SampleNoise, num_samples: int) -> Tensor:
+    """log E_noise P(y | x, w) of every weight sample: [M, B, K].
+
+    The noise of the logits is the data's (Kendall and Gal, 2017). Taking its mean for each weight sample leaves what
+    weight samples disagree about: their mutual information with the label, the epistemic part.
+    """
+    weights, rows, classes = logits.mean.shape
+    if not bool(logits.std.any()):
+        return torch.log_softmax(logits.mean, -1)
+    draws = num_samples if weights == 1 else _NOISE_DRAWS
+    normal = noise.normal("logits", draws * weights, classes).to(logits.mean)
+    return mean_log_probs(logits.sample_log_probs(normal.view(draws, weights, rows, classes)))
+
+
+def _rows_at_once(batch_size: int, masks: int) -> int:
+    """Folded rows take memory like rows: with many masks, fewer samples at a time, but enough to keep a core busy."""
+    return max(min(batch_size, _FOLDED_ROWS // masks), min(batch_size, 16))

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import ClassVar
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
-from calida.model import Classifier, scratch_buffers
+from calida.model import dropping_only, scratch_buffers
 from calida.objective.likelihood import mean_of_selected
 from calida.objective.step import Domain, Step
 from calida.uncertainty import mean_log_probs, nll
@@ -20,8 +18,9 @@ from calida.uncertainty import mean_log_probs, nll
 class Consistency:
     """Cross-entropy of the augmented view and the label of the plain one, where that label is sure (Sohn et al., 2020).
 
-    The plain view is labelled by the step's teacher without dropout, on the statistics of its own batch, which for a
-    target batch are the target's. The mean is over the whole batch, so a batch of which little is sure weighs little.
+    The plain view is labelled by the step's teacher, with the masks of its weight samples and no other dropout, on the
+    statistics of its own batch, which for a target batch are the target's. The mean is over the whole batch, so a batch
+    of which little is sure weighs little.
     """
 
     threshold: float = 0.9
@@ -31,20 +30,10 @@ class Consistency:
         batch = step.target
         unchanged = batch.x if batch.plain is None else batch.plain
         teacher = step.teacher
-        with torch.no_grad(), scratch_buffers(teacher), _without_dropout(teacher):
-            plain = mean_log_probs(step.draw("target", teacher(unchanged).logits))
+        quiet = dropping_only(teacher, teacher.sampled_layers())
+        with torch.no_grad(), scratch_buffers(teacher), quiet, step.seeds.globally("labels", unchanged.device):
+            logits = teacher.from_standard(teacher.standardize(unchanged), step.num_samples).logits
+        plain = mean_log_probs(step.draw("target", logits))
         confidence, labels = plain.exp().max(-1)
         sure = (confidence >= self.threshold).to(plain.dtype)
         return mean_of_selected(nll(step.log_probs("target"), labels), sure) * sure.mean()
-
-
-@contextmanager
-def _without_dropout(model: Classifier) -> Iterator[None]:
-    dropouts = [part for part in model.modules() if isinstance(part, nn.modules.dropout._DropoutNd) and part.training]
-    for part in dropouts:
-        part.eval()
-    try:
-        yield
-    finally:
-        for part in dropouts:
-            part.train()

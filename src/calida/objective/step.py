@@ -54,9 +54,9 @@ class Step:
         return self._outputs[domain]
 
     def run(self, domain: Domain, standard: Tensor) -> Output:
-        """A pass of its own over standardised inputs, with this domain's dropout masks."""
+        """A pass of its own over standardised inputs, with this domain's dropout masks: M of each sampled layer."""
         with self.seeds.globally(f"{domain} dropout", standard.device):
-            return self.model.from_standard(standard)
+            return self.model.from_standard(standard, self.num_samples)
 
     def features(self, domain: Domain) -> Tensor:
         return self.output(domain).features  # [B, D]
