@@ -161,7 +161,7 @@ class CalibratedAdapter(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         recipe = named if isinstance(named, Recipe) else get_recipe(named)
         recipe = recipe.with_settings(**settings)
         if not adapting:
-            return recipe.with_settings(rounds=0, gvr_weight=0.0), {}
+            return recipe.with_settings(rounds=0, gvr_weight=0.0, gvr_groups_only=False), {}
         return (AUTO, settings) if self.recipe == AUTO else (recipe, {})
 
 

@@ -198,7 +198,37 @@ def test_short_batch_is_cut_into_fewer_groups(make_step):
     assert done.variance == 0
 
 
-def test_only_one_graph_is_alive_at_a_time(make_step, monkeypatch):
+@pytest.mark.parametrize(("memory", "passes"), [(0, 7), (1 << 20, 4)], ids=["no graph", "all graphs"])
+@pytest.mark.parametrize("bound", ["none", "relative"])
+def test_the_same_gradient_with_kept_graphs_and_without(make_step, memory, passes, bound, monkeypatch):
+    """Memory decides how often a group is run, and nothing else."""
+    step, runs = make_step(), []
+    run = type(step).run
+    monkeypatch.setattr(type(step), "run", lambda self, *args: runs.append(1) or run(self, *args))
+    regulariser = GradientVariance(weight=50.0, groups=4, inner_step=0.3, bound=bound, memory=memory)
+    objective = objective_of(TargetEntropy(1.0))
+    regulariser.backward(step, lambda group: objective.loss(group, {"target": 0.7}))
+    assert len(runs) == passes
+    *_, expected = brute_force(make_step(), TargetEntropy(1.0), regulariser)
+    for parameter, gradient in zip(step.model.parameters(), expected, strict=True):
+        torch.testing.assert_close(parameter.grad, gradient, rtol=1e-8, atol=1e-12)
+
+
+def test_weight_zero_is_the_mean_of_the_groups_and_no_more(make_step):
+    """The control: groups with BatchNorm, masks and noise of their own, whose variance is shown and not maximised."""
+    step = make_step()
+    regulariser = GradientVariance(weight=0.0, groups=4, inner_step=0.3)
+    values = objective_of(TargetEntropy(1.0), regulariser).backward(step, {})
+    reference = make_step()
+    _, variance, _, expected = brute_force(reference, TargetEntropy(1.0), regulariser)
+    with scratch_buffers(reference.model):
+        source = torch.autograd.grad(PredictiveLikelihood()(reference), list(reference.model.parameters()))
+    assert float(values["gradient_variance"]) == pytest.approx(float(variance), rel=1e-10)
+    for parameter, carried, plain in zip(step.model.parameters(), expected, source, strict=True):
+        torch.testing.assert_close(parameter.grad, carried + plain, rtol=1e-9, atol=1e-12)
+
+
+def test_only_one_graph_is_alive_at_a_time_where_memory_is_short(make_step, monkeypatch):
     """Outputs of earlier groups are gone when a later group runs, in both passes."""
     import weakref
 
@@ -214,7 +244,8 @@ def test_only_one_graph_is_alive_at_a_time(make_step, monkeypatch):
 
     monkeypatch.setattr(type(step), "run", watched)
     objective = objective_of(TargetEntropy(1.0))
-    GradientVariance(groups=4, bound="none").backward(step, lambda group: objective.loss(group, {"target": 1.0}))
+    regulariser = GradientVariance(groups=4, bound="none", memory=0)
+    regulariser.backward(step, lambda group: objective.loss(group, {"target": 1.0}))
     assert len(alive) == 7  # the last group of the first pass opens the second
 
 

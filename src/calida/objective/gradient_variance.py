@@ -1,4 +1,4 @@
-"""Gradient variance regularisation (Eq. 4, Algorithm 1): exact, with one group's graph in memory at a time.
+"""Gradient variance regularisation (Eq. 4, Algorithm 1): exact, in as much memory as it is given.
 
 A batch is cut into n groups with losses L_i and gradients g_i. One inner step of size eta per group gives parameters
 theta'_i = theta - eta g_i, whose variance is
@@ -10,23 +10,24 @@ Because sum_i (g_i - mean g) = 0, the mean's own dependence on theta drops out o
     grad Var = 2 eta^2 / (n - 1) * sum_i H_i (g_i - mean g),
 
 n Hessian-vector products that need not know of each other. So a first pass finds the g_i's mean and spread, a second
-runs each group again, alone, and differentiates through its gradient. Both passes of a group use the same seeds, hence
-the same dropout masks and noise, and the group's own BatchNorm statistics.
+differentiates through each g_i. Graphs of the first pass are kept as far as memory allows; the other groups are run
+again, one at a time. Both passes of a group use the same seeds, hence the same dropout masks and noise, and the group's
+own BatchNorm statistics.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
-from itertools import islice
 from typing import Literal, NamedTuple
 
 import torch
 from torch import Tensor, nn
 
 from calida.errors import InputError
-from calida.model import scratch_buffers
+from calida.model import full_precision, scratch_buffers
 from calida.objective.step import Domain, Step
 
 Bound = Literal["none", "cap", "relative"]
@@ -62,6 +63,9 @@ class GradientVariance:
 
     With a `share` under 1, only that share of steps, drawn by their seeds, carries the term, at weight / share: on
     average the same gradient, at a fraction of the cost.
+
+    Weight 0 is the control that tells the term from its grouping: groups with BatchNorm statistics, masks and noise of
+    their own, and nothing maximised. `memory` is how many bytes of graphs may be kept between the passes.
     """
 
     weight: float = 1.0
@@ -72,10 +76,11 @@ class GradientVariance:
     part: str = ""
     share: float = 1.0
     domain: Domain = "target"
+    memory: int = 1 << 29
 
     def concerns(self, step: Step) -> bool:
         """Whether this step carries the term."""
-        if self.weight == 0 or self.domain not in step.batches:
+        if self.domain not in step.batches:
             return False
         return (
             self.share == 1 or float(torch.rand((), generator=step.seeds.generator("gradient variance"))) < self.share
@@ -84,18 +89,20 @@ class GradientVariance:
     def backward(self, step: Step, loss: Callable[[Step], StepLoss]) -> VarianceStep:
         """Add the gradient of mean_i L_i - weight * bounded(Var) to the parameters' .grad.
 
-        Algorithm 1 sums the L_i; the mean keeps learning rate and weights those of a plain step. The first pass gives
-        that mean's gradient too, so the whole costs one plain step and n Hessian-vector products. BatchNorm's running
-        statistics move once, by the average over groups, as they do in a plain step.
+        The mean of the L_i is the cross-entropy of the whole batch, beside which the released scripts have weight 1;
+        Algorithm 1 writes their sum. The first pass gives that mean's gradient too, so the whole costs one plain step
+        and n Hessian-vector products. BatchNorm's running statistics move once, by the average over groups, as they do
+        in a plain step.
         """
+        with full_precision(step.model):
+            return self._backward(step, loss)
+
+    def _backward(self, step: Step, loss: Callable[[Step], StepLoss]) -> VarianceStep:
         count = self._group_count(step)
         parameters = [p for p in step.model.parameters() if p.requires_grad]
         counted = parameter_positions(step.model, self.part)
         first = _FirstPass(parameters)
-        for group in step.groups(self.domain, count):
-            # The last group's graph is kept and opens the second pass: one graph is alive there anyway.
-            kept = [first.add(group, loss, graph=first.count == count - 1)]
-        del group
+        kept = self._kept_graphs(step, loss, first, count)
         first.move_statistics(step.model)
         variance, energy = first.variance(counted, self.inner_step), first.energy(counted, self.inner_step)
         bounded, slope, energy_slope = self._bounded(variance, energy)
@@ -107,10 +114,14 @@ class GradientVariance:
             centre = [first.mean[i] * (by_variance / pull) if by_energy else first.mean[i] for i in counted]
 
             def second_pass() -> Iterator[list[Tensor]]:
-                yield [kept[0][i] for i in counted]
-                kept.clear()
-                for group in islice(step.groups(self.domain, count), count - 1):
-                    yield _group_gradients(group, loss, [parameters[i] for i in counted])
+                again = [index for index in range(count) if index not in kept]
+                for index in list(kept):
+                    gradients = kept.pop(index)  # the only holder of its graph from here on
+                    yield [gradients[i] for i in counted]
+                    del gradients
+                for index, group in enumerate(step.groups(self.domain, count)):
+                    if index in again:
+                        yield _group_gradients(group, loss, [parameters[i] for i in counted])
 
             for mean, product in zip(first.mean, _hessian_products(second_pass(), centre, parameters), strict=True):
                 mean.add_(pull * product)
@@ -119,11 +130,33 @@ class GradientVariance:
                 parameter.grad = gradient if parameter.grad is None else parameter.grad + gradient
         return VarianceStep(first.terms, variance, bounded)
 
+    def _kept_graphs(
+        self, step: Step, loss: Callable[[Step], StepLoss], first: _FirstPass, count: int
+    ) -> dict[int, list[Tensor]]:
+        """Run the first pass; give gradients with their graph, by group, of as many groups as memory allows.
+
+        The last group's is always kept: one graph is alive in the second pass anyway.
+        """
+        kept: dict[int, list[Tensor]] = {}
+        second_order, size = self.weight != 0 and count > 1, 0
+        for index, group in enumerate(step.groups(self.domain, count)):
+            last = index == count - 1
+            graph = second_order and (last or (len(kept) + 1) * size <= self.memory)
+            with _SavedBytes() if graph and not size else nullcontext() as saved:
+                gradients = first.add(group, loss, graph)
+            if saved is not None:
+                size = saved.total
+            if graph and (last or size <= self.memory):
+                kept[index] = gradients
+            del gradients, group
+        return kept
+
     def measure(self, step: Step, loss: Callable[[Step], StepLoss]) -> float:
         """Var alone, as a diagnostic: no gradient is kept and the model is as before."""
         first = _FirstPass([p for p in step.model.parameters() if p.requires_grad])
-        for group in step.groups(self.domain, self._group_count(step)):
-            first.add(group, loss)
+        with full_precision(step.model):
+            for group in step.groups(self.domain, self._group_count(step)):
+                first.add(group, loss)
         return float(first.variance(parameter_positions(step.model, self.part), self.inner_step))
 
     def _group_count(self, step: Step) -> int:
@@ -143,6 +176,27 @@ class GradientVariance:
                 value, [variance, energy], materialize_grads=True, allow_unused=True
             )
         return value.detach(), slope, energy_slope
+
+
+class _SavedBytes(torch.autograd.graph.saved_tensors_hooks):
+    """Counts what the graphs that are made inside the block hold on to; what parameters and inputs share counts too."""
+
+    def __init__(self) -> None:
+        self._seen: dict[int, int] = {}
+        super().__init__(self._note, lambda tensor: tensor)
+
+    def _note(self, tensor: Tensor) -> Tensor:
+        storage = tensor.untyped_storage()
+        self._seen[storage._cdata] = storage.nbytes()
+        return tensor.detach()
+
+    def __enter__(self) -> _SavedBytes:  # type: ignore[override]
+        super().__enter__()
+        return self
+
+    @property
+    def total(self) -> int:
+        return max(sum(self._seen.values()), 1)
 
 
 class _FirstPass:

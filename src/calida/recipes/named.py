@@ -6,6 +6,7 @@ import difflib
 import math
 import re
 from dataclasses import replace
+from typing import Any
 
 from calida.errors import InputError
 from calida.recipes.recipe import Recipe
@@ -13,7 +14,7 @@ from calida.selection import Ramp
 
 
 def _bayesian(recipe: Recipe) -> Recipe:
-    return replace(recipe, gaussian=True, num_samples=10)
+    return replace(recipe, gaussian=True, sampled="top", num_samples=10)
 
 
 def _entropy_recipe(order: float) -> Recipe:
@@ -27,17 +28,22 @@ def _entropy_recipe(order: float) -> Recipe:
     return replace(base, schedule="joint", selection="none")
 
 
-def _paper_recipe(bayesian: bool, order: float, gvr: bool) -> Recipe:
+# What a recipe's name may end with: the paper's gradient variance, and the control that tells it from its groups.
+_ENDINGS: dict[str, tuple[str, dict[str, Any]]] = {
+    "": ("", {}),
+    "-gvr": (", gradient variance", {"gvr_weight": 1.0}),
+    "-groups": (", the groups of gradient variance alone", {"gvr_groups_only": True}),
+}
+
+
+def _paper_recipe(bayesian: bool, order: float, ending: str = "") -> Recipe:
     recipe = _entropy_recipe(order)
     if bayesian:
         recipe = _bayesian(recipe)
-    if gvr:
-        # The paper's weight 1 on the sum over ten groups; on a quarter of the steps it costs as much as another pass.
-        recipe = replace(recipe, gvr_weight=0.1, gvr_share=0.25)
     kind = "self-training with class-balanced pseudo-labels" if order == math.inf else f"entropy of order {order:.12g}"
-    parts = ["Bayesian network" if bayesian else "point network", kind, *["gradient variance"] * gvr]
-    name = f"{'b' * bayesian}rer-{order:.12g}{'-gvr' * gvr}"
-    return replace(recipe, name=name, summary=", ".join(parts))
+    words, settings = _ENDINGS[ending]
+    summary = f"{'Bayesian' if bayesian else 'point'} network, {kind}{words}"
+    return replace(recipe, name=f"{'b' * bayesian}rer-{order:.12g}{ending}", summary=summary, **settings)
 
 
 _ANNEALED = replace(
@@ -92,7 +98,7 @@ RECIPES: dict[str, Recipe] = {
         _CALIDA,
         _SOURCE,
         _BSOURCE,
-        *(_paper_recipe(b, order, gvr) for b in (False, True) for order in (1.0, math.inf) for gvr in (False, True)),
+        *(_paper_recipe(b, order, end) for b in (False, True) for order in (1.0, math.inf) for end in ("", "-gvr")),
         _ANNEALED,
         _DUAL,
         _MMD,
@@ -101,16 +107,16 @@ RECIPES: dict[str, Recipe] = {
 
 DEFAULT_RECIPE = "calida"
 
-_PATTERN = re.compile(r"(?P<bayesian>b?)rer-(?P<order>\d+(\.\d+)?|inf)(?P<gvr>-gvr)?")
+_PATTERN = re.compile(r"(?P<bayesian>b?)rer-(?P<order>\d+(\.\d+)?|inf)(?P<ending>-gvr|-groups)?")
 
 
 def get_recipe(name: str) -> Recipe:
-    """A recipe by name: one of `RECIPES`, or any order as rer-2, brer-0.5, rer-3-gvr, ..."""
+    """A recipe by name: one of `RECIPES`, or any order as rer-2, brer-0.5, rer-3-gvr, rer-inf-groups, ..."""
     name = str(name)
     if name in RECIPES:
         return RECIPES[name]
     match = _PATTERN.fullmatch(name)
     if match and float(match["order"]) > 0:
-        return _paper_recipe(bool(match["bayesian"]), float(match["order"]), bool(match["gvr"]))
+        return _paper_recipe(bool(match["bayesian"]), float(match["order"]), match["ending"] or "")
     near = difflib.get_close_matches(name, RECIPES, n=3) or list(RECIPES)
     raise InputError(f"unknown recipe {name!r}; did you mean {', '.join(near)}, or rer-ORDER for another order")

@@ -101,11 +101,13 @@ def _adaptation_terms(recipe: Recipe) -> dict[str, Weighted]:
 
 
 def _teaching(recipe: Recipe) -> Teaching:
-    return Teaching(recipe.selection, recipe.portion, recipe.label_temperature, recipe.normalise_labels)
+    return Teaching(
+        recipe.selection, recipe.portion, recipe.label_temperature, recipe.normalise_labels, recipe.selection_shares
+    )
 
 
 def _gradient_variance(recipe: Recipe) -> GradientVariance | None:
-    if recipe.gvr_weight == 0:
+    if not recipe.grouped:
         return None
     return GradientVariance(
         weight=recipe.gvr_weight,

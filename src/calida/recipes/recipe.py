@@ -26,8 +26,9 @@ class Recipe:
 
     name: str
     summary: str = ""
-    # The network and its Monte-Carlo samples (M of Eq. 2).
+    # The network and its Monte-Carlo samples (M of Eq. 2), each with masks of its own in the sampled dropout layers.
     gaussian: bool = False
+    sampled: Literal["none", "top", "all"] = "none"
     num_samples: int = 1
     # Both phases.
     batch_size: int = 100
@@ -66,6 +67,7 @@ class Recipe:
     order: float | None = None
     multiplier: float = 1.0
     selection: Literal["none", "global", "class-balanced", "reweighted"] = "reweighted"
+    selection_shares: Literal["predicted", "uniform", "source", "estimated"] = "predicted"  # of which it is a portion
     portion: Ramp | Literal["agreement"] = Ramp(0.3, 0.05, 0.6)  # or as far as augmented views agree
     label_temperature: Ramp = Ramp(0.0)
     normalise_labels: bool = True
@@ -82,8 +84,9 @@ class Recipe:
     mmd: float = 0.0
     vat: float = 0.0
     vat_radius: float = 1.0
-    # Gradient variance regularisation (Algorithm 1).
+    # Gradient variance regularisation (Algorithm 1), and its control: the same groups, nothing maximised.
     gvr_weight: float = 0.0
+    gvr_groups_only: bool = False
     gvr_groups: int = 10
     gvr_inner_step: float = 0.02
     gvr_bound: Literal["none", "cap", "relative"] = "cap"
@@ -127,6 +130,11 @@ class Recipe:
         """Whether adaptation learns from pseudo-labels."""
         return self.order == math.inf and self.selection != "none"
 
+    @property
+    def grouped(self) -> bool:
+        """Whether target batches are cut into groups: for their gradient variance, or as its control."""
+        return self.gvr_weight > 0 or self.gvr_groups_only
+
     def check(self) -> None:
         """Refuse values that no run could use."""
         for key, least in {
@@ -156,7 +164,7 @@ class Recipe:
             raise InputError(f"order must be in (0, inf], not {self.order}")
         if isinstance(self.entropy_budget, float) and not self.entropy_budget > 0:
             raise InputError(f"entropy_budget must be positive or 'source', not {self.entropy_budget}")
-        if self.gvr_weight and not 2 <= self.gvr_groups <= self.batch_size // 2:
+        if self.grouped and not 2 <= self.gvr_groups <= self.batch_size // 2:
             raise InputError(
                 f"gvr_groups must be between 2 and half the batch size ({self.batch_size // 2}), not {self.gvr_groups}"
             )
@@ -183,6 +191,8 @@ class Recipe:
             raise InputError(f"share_doubt must be a number from 0 up, or inf, not {self.share_doubt}")
         if not self.teacher_steps > 0:
             raise InputError(f"teacher_steps must be a positive number, or inf, not {self.teacher_steps}")
+        if self.gvr_groups_only and self.gvr_weight:
+            raise InputError(f"gvr_groups_only is the control at weight 0; gvr_weight is {self.gvr_weight}")
         if not 0 < self.gvr_share <= 1:
             raise InputError(f"gvr_share is a share of steps, more than 0 and at most 1, not {self.gvr_share}")
         for key in (
