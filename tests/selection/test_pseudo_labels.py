@@ -96,11 +96,54 @@ def test_larger_portions_contain_smaller_ones(select):
 
 
 @EVERY
-def test_ties_are_taken_together(select):
-    """Saturated predictions are all equal: which of them comes first must not matter."""
-    log_probs = torch.log_softmax(torch.tensor([[100.0, 0.0]] * 6 + [[1.0, 0.0]] * 4), -1)
+def test_saturated_samples_are_told_apart_by_what_is_left_for_the_others(select):
+    """In float32 all six have probability 1; the share that is asked for is the surest of them."""
+    gaps = torch.tensor([40.0, 90.0, 60.0, 50.0, 80.0, 70.0, 1.0, 1.0, 1.0, 1.0])
+    log_probs = torch.log_softmax(torch.stack([gaps, torch.zeros(10)], 1), -1)
+    assert (log_probs[:6, 0] == 0).all()
+    for portion, expected in ((0.1, {1}), (0.3, {1, 4, 5}), (0.6, {0, 1, 2, 3, 4, 5})):
+        assert set(select(log_probs, portion).selected.nonzero().flatten().tolist()) == expected
+
+
+@EVERY
+def test_a_portion_of_equal_samples_is_that_portion_of_them(select):
+    log_probs = torch.log_softmax(torch.tensor([[200.0, 0.0]] * 64 + [[1.0, 0.0]] * 36), -1)
     for portion in (0.1, 0.3, 0.6):
-        assert select(log_probs, portion).selected.tolist() == [True] * 6 + [False] * 4
+        assert int(select(log_probs, portion).selected.sum()) == round(100 * portion)
+
+
+def slow_expected(log_probs, portion, shares):
+    """Thresholds at rank portion * N * share among all samples' confidences in a class."""
+    probs = log_probs.exp()
+    ranks = [math.ceil(round(portion * len(probs) * float(share), 4)) for share in shares]
+    return torch.tensor([float(probs[:, c].sort(descending=True).values[max(r, 1) - 1]) for c, r in enumerate(ranks)])
+
+
+@pytest.mark.parametrize("portion", [0.1, 0.4, 1.0])
+def test_expected_shares_decide_how_many_a_class_may_have(portion):
+    """A class that predictions neglect gets its share of samples, whoever else they are predicted to be."""
+    log_probs = random_log_probs(300, 4, tilt=1.0).float()  # class 0 is hardly predicted
+    for shares in (torch.full((4,), 0.25), torch.tensor([0.1, 0.2, 0.3, 0.4])):
+        threshold = slow_expected(log_probs, portion, shares)
+        weighted = select_reweighted(log_probs, portion, shares)
+        torch.testing.assert_close(weighted.class_threshold, threshold, rtol=1e-5, atol=1e-7)
+        ratio = log_probs.exp() / threshold
+        assert torch.equal(weighted.labels, ratio.argmax(-1))
+        assert torch.equal(weighted.selected, ratio.amax(-1) >= 1 - 1e-6)
+    few, many = (
+        int((chosen.labels[chosen.selected] == 0).sum())
+        for chosen in (select_reweighted(log_probs, 0.4), select_reweighted(log_probs, 0.4, torch.full((4,), 0.25)))
+    )
+    assert many > 2 * few
+
+
+def test_shares_of_the_predictions_are_those_of_cbst():
+    """Where each class has its own samples surest, both rules agree."""
+    logits = 9 * torch.nn.functional.one_hot(torch.arange(60) % 3, 3).double()
+    log_probs = torch.log_softmax(logits * torch.linspace(1, 1.1, 20).repeat_interleave(3)[:, None], -1)
+    predicted, expected = select_reweighted(log_probs, 0.5), select_reweighted(log_probs, 0.5, torch.full((3,), 1 / 3))
+    assert torch.equal(predicted.selected, expected.selected)
+    assert torch.equal(predicted.labels, expected.labels)
 
 
 @EVERY

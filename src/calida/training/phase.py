@@ -25,9 +25,10 @@ from calida.data import (
 from calida.model import Classifier, Prediction
 from calida.objective import Domain, Objective, Step
 from calida.seeds import Seeds
-from calida.selection import Ramp, resample, selector, tempered_labels
+from calida.selection import Ramp, likely_shares, resample, selector, tempered_labels
 
 Portion = Ramp | Literal["agreement"]
+SelectionShares = Literal["predicted", "uniform", "source", "estimated"]
 Schedule = Literal["alternate", "joint"]
 Optimizer = Literal["adam", "sgd"]
 
@@ -53,21 +54,29 @@ class Domains:
 class Teaching:
     """How a round makes pseudo-labels from its predictions on target.
 
-    `portion` goes by the clock, or by "agreement": the share of samples that keep their label in an augmented view,
-    so that a classifier which contradicts itself teaches less. `temperature` 0 gives hard labels. Soft labels are
-    normalised by class threshold if `normalise` is set (CRST) and plain powers of the prediction otherwise (annealing).
+    `shares` are the class shares that a portion is taken of: those of the predictions, equal ones, the source's, or an
+    estimate of the target's. `portion` goes by the clock, or by "agreement": the share of samples that keep their label
+    in an augmented view, so that a classifier which contradicts itself teaches less. `temperature` 0 gives hard labels.
+    Soft labels are normalised by class threshold if `normalise` is set (CRST) and plain powers of the prediction
+    otherwise (annealing).
     """
 
     selection: str = "reweighted"
     portion: Portion = Ramp(0.3, 0.05, 0.6)
     temperature: Ramp = Ramp(0.0)
     normalise: bool = True
+    shares: SelectionShares = "predicted"
 
     def __call__(
-        self, target: Prediction, round_index: int, rounds: int, agreement: Callable[[], float] = lambda: 1.0
+        self,
+        target: Prediction,
+        round_index: int,
+        rounds: int,
+        source_shares: Tensor,
+        agreement: Callable[[], float] = lambda: 1.0,
     ) -> Lesson:
         portion = self.portion(round_index, rounds) if isinstance(self.portion, Ramp) else agreement()
-        chosen = selector(self.selection)(target.log_probs, portion)
+        chosen = selector(self.selection)(target.log_probs, portion, self._shares(target, source_shares))
         temperature = self.temperature(round_index, rounds)
         if temperature == 0:
             labels = torch.nn.functional.one_hot(chosen.labels, target.log_probs.shape[-1]).to(target.log_probs)
@@ -75,6 +84,14 @@ class Teaching:
             thresholds = chosen.class_threshold if self.normalise else None
             labels = tempered_labels(target.log_probs, temperature, thresholds)
         return Lesson(labels, chosen.selected)
+
+    def _shares(self, target: Prediction, source_shares: Tensor) -> Tensor | None:
+        """How frequent each class should be among the target's samples, [K]; None where predictions say."""
+        if self.shares == "predicted":
+            return None
+        if self.shares == "uniform":
+            return torch.full_like(source_shares, 1 / len(source_shares))
+        return source_shares if self.shares == "source" else likely_shares(target.log_probs, source_shares)
 
 
 class Lesson(NamedTuple):

@@ -173,7 +173,9 @@ class _Round:
         self.place: Record = {"phase": phase.name, "round": self.number, "rounds": phase.rounds}
         self.lesson = Lesson.nothing(len(run.domains.target), run.domains.num_classes)
         if before is not None and phase.teaching is not None:
-            self.lesson = phase.teaching(before.target, self.number, phase.rounds, partial(self._agreement, before))
+            shares = class_shares(run.domains.source.y, run.domains.num_classes)
+            agreement = partial(self._agreement, before)
+            self.lesson = phase.teaching(before.target, self.number, phase.rounds, shares, agreement)
         weights = {} if before is None else self._class_weights(before, progress.history)
         self.pools = phase.pools(run.domains, self.lesson, self.number, self.seeds, weights)
         if before is not None:
