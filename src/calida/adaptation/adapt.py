@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import typing
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ from calida.adaptation.task import Task
 from calida.calibration import DEFAULT_CALIBRATION, check_calibration
 from calida.data import ImageFiles, Labelled, Scale, as_labels, split_validation, take
 from calida.errors import InputError
+from calida.model import Precision
 from calida.objective import Weighted
 from calida.recipes import DEFAULT_RECIPE, Recipe, get_recipe
 from calida.seeds import Seeds
@@ -38,6 +40,7 @@ def adapt(
     validation: float = 0.1,
     seed: int = 0,
     device: torch.device | str | None = None,
+    precision: Precision = "fp32",
     choice: str = DEFAULT_RULE,
     calibration: str = DEFAULT_CALIBRATION,
     guard: bool = True,
@@ -69,6 +72,8 @@ def adapt(
         raise InputError(f"class_names has {len(class_names)} names; give num_classes={len(class_names)} with it")
     check_rule(choice)
     check_calibration(calibration)
+    if precision not in typing.get_args(Precision):
+        raise InputError(f"precision is one of {', '.join(typing.get_args(Precision))}, not {precision!r}")
     if resume and folder is None:
         raise InputError("resume=True needs the folder of the run")
     if not isinstance(backbone, str | nn.Module):
@@ -97,6 +102,7 @@ def adapt(
         None if oracle_labels is None else as_labels(oracle_labels, len(target_x), classes, "oracle")[0],
         start,
         None if backbone_weights is None else Path(backbone_weights),
+        precision,
     )
     place = None if folder is None else Path(folder)
     if recipe == AUTO:

@@ -17,7 +17,7 @@ from calida.adaptation.checks import read_weights, usable_folder
 from calida.adaptation.settling import settle
 from calida.data import Scale, compare_domains, describe_balance, digest, has_colours
 from calida.errors import InputError
-from calida.model import CUSTOM, Classifier, Network, build_classifier
+from calida.model import CUSTOM, Classifier, Network, Precision, build_classifier
 from calida.objective import Weighted, parameter_positions
 from calida.recipes import Recipe, phases
 from calida.seeds import Seeds
@@ -45,6 +45,7 @@ class Task:
     truth: Tensor | None = field(repr=False)  # for oracle figures, and read by `_measure` alone
     start: Adapted | None = None  # a classifier that is trained on source already
     backbone_weights: Path | None = None
+    precision: Precision = "fp32"
 
     @property
     def own_backbone(self) -> nn.Module | None:
@@ -61,8 +62,8 @@ class Task:
             read_weights(classifier.backbone, self.backbone_weights)
         if self.start is not None:
             classifier.load_state_dict(self._fitting_start(network))
-        classifier.to(self.device)
-        if recipe.gvr_weight:
+        classifier.to(self.device).precision = self.precision
+        if recipe.grouped:
             parameter_positions(classifier, recipe.gvr_part)  # a part that matches nothing is to be known now
         store = None if folder is None else usable_folder(folder)
         warnings = self._warnings()
@@ -102,7 +103,7 @@ class Task:
     def _network(self, recipe: Recipe) -> Network:
         name = self.backbone if isinstance(self.backbone, str) else CUSTOM
         shape = tuple(self.domains.source.x.shape[1:])
-        return Network(shape, self.domains.num_classes, name, recipe.gaussian, self.head, self.scale)
+        return Network(shape, self.domains.num_classes, name, recipe.gaussian, self.head, self.scale, recipe.sampled)
 
     def _measure(self, outlook: Outlook) -> dict[str, Any]:
         """Columns of a round's record. Target labels are read here alone, to return figures called oracle."""
@@ -119,7 +120,7 @@ class Task:
     def _fitting_start(self, network: Network) -> dict[str, Tensor]:
         """The start's weights, if it is the network of this run."""
         assert self.start is not None
-        for name in ("input_shape", "num_classes", "backbone", "gaussian", "head"):
+        for name in ("input_shape", "num_classes", "backbone", "gaussian", "head", "sampled"):
             given, wanted = getattr(self.start.network, name), getattr(network, name)
             if given != wanted:
                 raise InputError(f"the start has {name} {given!r} where this run has {wanted!r}")
@@ -144,6 +145,7 @@ class Task:
             "start": self._start_identity(),
             "choice": self.choice,
             "guard": self.guard,
+            "precision": self.precision,
         }
 
 

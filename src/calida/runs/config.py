@@ -30,6 +30,7 @@ class RunConfig:
     target_labels: str | None = None
     seed: int = 0
     device: str | None = None
+    precision: str = "fp32"
     backbone: str = "auto"
     backbone_weights: str | None = None
     head: str = "auto"

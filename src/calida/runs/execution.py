@@ -89,6 +89,7 @@ def execute(
             validation=config.validation,
             seed=config.seed,
             device=config.device,
+            precision=config.precision,  # type: ignore[arg-type]
             choice=config.choice,
             calibration=config.calibration,
             guard=config.guard,
