@@ -24,8 +24,8 @@ from calida.model import Network, build_classifier
 from calida.objective import GradientVariance, Step
 from calida.recipes import Recipe, get_recipe, phases
 from calida.seeds import Seeds
-from calida.studies.memory import EveryGraph, memory_plan
 from calida.training import train
+from reproduction.memory import EveryGraph, memory_plan
 
 KINDS = {"plain": "plain_peak", "bounded": "bounded_gvr_peak", "kept": "kept_gvr_peak"}
 CLASSES = 12

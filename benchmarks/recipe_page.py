@@ -14,9 +14,9 @@ from recipe import ADDED, CALIDA, FIELD, REMOVED, SPECIAL, TUNED_ON, Variant, ma
 from recipe_tasks import DIGITS, TASKS, Task
 
 from calida.files import write_atomically
-from calida.studies import Job, Results, RunRecord
-from calida.studies.cells import Score, Spread, label_free, last_round, oracle_round
-from calida.studies.wording import grid, made_with
+from calida.studies import Job, Results, RunRecord, Score, Spread, label_free
+from reproduction.markdown import grid, made_with
+from reproduction.summary import last_round, oracle_round
 
 _NOTHING = "-"
 

@@ -18,7 +18,8 @@ from torch import Tensor
 from calida.data import INSIDE, data_folder
 from calida.files import write_atomically
 from calida.runs import RunConfig, open_data
-from calida.studies import PROTOCOLS, SVHN_MNIST
+from reproduction.tables import SVHN_MNIST
+from reproduction.tasks import PROTOCOLS
 
 # Where many runs are compared, images and network are small; the default recipe is shorter and leaves colours alone.
 BRIEF = {"shortest_epoch": 1, "longest_epoch": 60, "shortest_round": 1, "longest_round": 150, "colour": 0.0}
@@ -187,7 +188,7 @@ DIGITS = {
         "svhn:train:20000",
         "mnist:train:10000",
         Aim(98),
-        paper=PROTOCOLS["paper"][SVHN_MNIST].settings,
+        paper=PROTOCOLS["main"][SVHN_MNIST].settings,
         **_IMAGES,
     ),
 }

@@ -33,8 +33,8 @@ from calida.objective import (
 )
 from calida.recipes import get_recipe, phases
 from calida.seeds import Seeds
-from calida.studies.memory import EveryGraph
 from calida.training import Domains, Lesson, Phase, build_steps, train
+from reproduction.memory import EveryGraph
 
 SHAPE, BATCH, CLASSES, STEPS = (3, 32, 32), 128, 10, 4
 

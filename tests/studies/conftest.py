@@ -12,6 +12,4 @@ def task(tmp_path):
     (x, y), target, truth = shift.make(rows=120)
     np.savez(tmp_path / "source.npz", x=x.numpy(), y=y.numpy())
     np.savez(tmp_path / "target.npz", x=target.numpy(), y=truth.numpy())
-    return StudyTask(
-        "blobs", str(tmp_path / "source.npz"), str(tmp_path / "target.npz"), backbone="mlp", settings=QUICK
-    )
+    return StudyTask("blobs", str(tmp_path / "source.npz"), str(tmp_path / "target.npz"), "mlp", settings=QUICK)

@@ -9,10 +9,8 @@ import pytest
 from working import run_and_die, run_and_tell
 
 from calida.errors import InputError
-from calida.recipes import RECIPES
 from calida.runs import RunFolder, execute
-from calida.studies import PROTOCOLS, TABLES, Engine, Results, engine, job, plan_study
-from calida.studies.engine import starts_first
+from calida.studies import Engine, Results, engine, job
 from calida.studies.job import finished_record, rounded, run_job
 
 
@@ -40,19 +38,6 @@ def test_a_key_follows_all_that_decides_a_run_and_nothing_else(task):
 
 def test_no_key_or_record_tells_where_the_data_lie(task):
     assert str(task.source) not in json.dumps(task.job("rer-1", 0).identity())
-
-
-@pytest.mark.parametrize("table", TABLES.values(), ids=TABLES)
-def test_rows_of_one_kind_share_their_pretraining(table):
-    """So differences between rows are differences of adaptation, and the source rows are those very networks."""
-    study = plan_study(table.name, PROTOCOLS["paper"], range(2))
-    ordered = starts_first(study.jobs)
-    assert {one.key for one in ordered} == {one.key for one in study.jobs}
-    assert len(ordered) == 2 * len(table.rows)
-    assert [one.start for one in ordered[:4]] == [None] * 4  # point and Bayesian, two seeds
-    for one in ordered[4:]:
-        assert one.start.key in {first.key for first in ordered[:4]}
-        assert one.start.recipe.gaussian == one.recipe.gaussian == RECIPES[one.config.recipe].gaussian
 
 
 def test_a_run_from_its_start_is_the_whole_run(task, tmp_path):
@@ -85,15 +70,19 @@ def test_a_record_holds_every_round_and_is_never_made_twice(task, tmp_path, monk
     assert not list((tmp_path / one.folder).glob("checkpoint*"))
 
 
-def test_base_networks_are_tried_with_every_number_of_samples(task, tmp_path):
-    point, bayesian = run_job(task.job("source", 0), tmp_path), run_job(task.job("bsource", 0), tmp_path)
+def test_base_networks_are_tried_with_numbers_of_samples_that_are_asked_for(task, tmp_path):
+    """Those of a start too, whichever run comes first."""
+    run_job(task.job("brer-1", 0, measured_with=(1, 10)), tmp_path)
+    bayesian = run_job(task.job("bsource", 0), tmp_path)
+    point = run_job(task.job("source", 0, measured_with=(1,)), tmp_path)
     assert set(point["by_samples"]) == {"1"}
-    assert set(bayesian["by_samples"]) == {"1", "5", "10", "20", "100"}
+    assert set(bayesian["by_samples"]) == {"1", "10"}
     assert point["by_samples"]["1"]["oracle"]["accuracy"] == pytest.approx(
         point["returned"]["oracle"]["accuracy"], abs=1e-9
     )
     last = bayesian["rounds"][-1]
     assert bayesian["by_samples"]["10"]["source_held_out"]["nll"] == pytest.approx(last["source"]["nll"], abs=1e-5)
+    assert run_job(task.job("rer-1", 0), tmp_path)["by_samples"] == {}
 
 
 def test_a_killed_run_goes_on_where_it_was(task, tmp_path):

@@ -12,7 +12,6 @@ from calida.adaptation import AUTO, AUTO_RECIPES
 from calida.cli.adapt import adapt, demo
 from calida.cli.data import data_app
 from calida.cli.options import AsJson
-from calida.cli.reproduce import reproduce
 from calida.cli.results import evaluate, predict, report
 from calida.cli.screen import Screen, plain
 from calida.cli.select import select
@@ -73,7 +72,7 @@ def recipes(
     screen.result(values)
 
 
-for command in (demo, adapt, predict, select, evaluate, report, reproduce):
+for command in (demo, adapt, predict, select, evaluate, report):
     app.command()(command)
 app.add_typer(data_app, name="data")
 app.command()(recipes)

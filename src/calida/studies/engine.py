@@ -14,7 +14,8 @@ from typing import Any, Literal, NamedTuple
 import joblib
 
 from calida.errors import CalidaError, InputError, MissingExtraError
-from calida.studies.job import Job, RunRecord, run_job
+from calida.studies.job import Job, run_job
+from calida.studies.summary import RunRecord
 
 _SECONDS_FOR_WORKERS = 30
 

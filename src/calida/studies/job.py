@@ -23,13 +23,13 @@ from calida.files import locked, write_atomically
 from calida.recipes import Recipe
 from calida.runs import Metrics, RunConfig, RunFolder, execute, open_data
 from calida.seeds import Seeds
-from calida.studies.paper import NUM_SAMPLES
+from calida.studies.summary import RunRecord
 from calida.training import SOURCE_PHASE, describe_labelled
 
-RunRecord = dict[str, Any]
 # What pre-training is made of: runs that agree in these begin with the same source-only classifier.
 PRETRAINING = (
     "num_samples",
+    "sampled",
     "batch_size",
     "optimizer",
     "weight_decay",
@@ -40,7 +40,7 @@ PRETRAINING = (
     "pretrain_learning_rate",
     "pretrain_final_rate",
 )
-_DECISIVE = ("recipe", "seed", "backbone", "head", "validation", "choice", "calibration", "guard", "size")
+_DECISIVE = ("recipe", "seed", "backbone", "head", "validation", "choice", "calibration", "guard", "size", "precision")
 _SECONDS_BETWEEN_TURNS = 0.5
 _TRAINED_ON_SHOWN = 2000  # samples that a network was trained on, to see how well it knows them
 # Seeds are set process-wide while a network is built, so a process works on one run at a time.
@@ -49,10 +49,14 @@ _one_at_a_time = threading.Lock()
 
 @dataclass(frozen=True)
 class Job:
-    """A task's data, a recipe with its settings, and a seed."""
+    """A task's data, a recipe with its settings, and a seed.
+
+    `measured_with` are numbers of Monte-Carlo samples that the finished network predicts with, for its record.
+    """
 
     task: str
     config: RunConfig
+    measured_with: tuple[int, ...] = ()
 
     @cached_property
     def recipe(self) -> Recipe:
@@ -179,8 +183,8 @@ def _record(job: Job, folder: RunFolder, metrics: Metrics, by_samples: Mapping[s
 
 
 def _by_samples(job: Job, config: RunConfig, adapted: Adapted) -> dict[str, Any]:
-    """Table 1: how a base network does with each number of Monte-Carlo samples, on both domains."""
-    if job.start is not None:
+    """How a finished network does with each number of Monte-Carlo samples, on both domains."""
+    if not job.measured_with or job.start is not None:
         return {}
     data = open_data(config)
     kept, held = split_validation(data.labels, config.validation, Seeds(config.seed))
@@ -195,7 +199,7 @@ def _by_samples(job: Job, config: RunConfig, adapted: Adapted) -> dict[str, Any]
             name: describe_labelled(adapted.predict(x, num_samples=count, raw=True), labels)
             for name, (x, labels) in parts.items()
         }
-        for count in (NUM_SAMPLES if job.recipe.gaussian else (1,))
+        for count in job.measured_with
     }
 
 

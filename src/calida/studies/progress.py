@@ -8,9 +8,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import fmean
 
-from calida.studies.cells import Spread, label_free
-from calida.studies.job import Job, RunRecord
-from calida.studies.tasks import Measure
+from calida.studies.job import Job
+from calida.studies.summary import Measure, RunRecord, Spread, label_free
 
 
 @dataclass(frozen=True)
@@ -33,7 +32,7 @@ class StudyProgress:
     jobs: Sequence[Job]
     out: Path
     processes: int
-    measure: Mapping[str, Measure]
+    measure: Measure = "accuracy"
     records: dict[str, RunRecord] = field(default_factory=dict)
     failures: dict[str, str] = field(default_factory=dict)
 
@@ -45,7 +44,7 @@ class StudyProgress:
 
     def _row(self, task: str, recipe: str, jobs: Sequence[Job]) -> RowProgress:
         mine = [self.records[job.key] for job in jobs if job.key in self.records]
-        scores = [label_free(record, self.measure[task]).accuracy for record in mine]
+        scores = [label_free(record, self.measure).accuracy for record in mine]
         return RowProgress(
             task,
             recipe,

@@ -8,7 +8,8 @@ from pathlib import Path
 
 from calida.errors import InputError
 from calida.files import write_atomically
-from calida.studies.job import RunRecord, key_of
+from calida.studies.job import key_of
+from calida.studies.summary import RunRecord
 
 
 class Results:

@@ -1,8 +1,9 @@
-"""`calida reproduce`: the paper's tables and claims beside ours, by one command each."""
+"""`python -m reproduction`: the paper's tables and claims beside ours, by one command each."""
 
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Mapping
 from dataclasses import replace
 from enum import Enum
@@ -13,21 +14,16 @@ import typer
 
 from calida.cli.options import AsJson, Device, Quiet, parse_settings
 from calida.cli.screen import Screen
-from calida.cli.study_screen import run_with_table, show_claims, show_memory, show_table, show_table1
-from calida.data import Place
-from calida.errors import InputError
-from calida.studies import (
-    PROTOCOLS,
-    TABLE1,
-    TABLES,
-    VISDA17,
-    Engine,
-    Results,
-    StudyTask,
-    generate_visda17,
-    plan_study,
-    write_page,
-)
+from calida.cli.study_screen import run_jobs
+from calida.errors import CalidaError, InputError
+from calida.studies import Engine, Results, StudyTask
+from reproduction.page import RESULTS, write_page
+from reproduction.screen import show_claims, show_memory, show_table, show_table1
+from reproduction.study import STUDIES, plan_study
+from reproduction.tables import TABLE1, TABLES, VISDA17
+from reproduction.tasks import PROTOCOLS
+from reproduction.tasks import smoke as made_tiny
+from reproduction.visda17 import generate_visda17
 
 
 class What(str, Enum):
@@ -41,19 +37,22 @@ class What(str, Enum):
     page = "page"
 
 
+_SEEDS = {"table1": 4, "claims": 8, **{table.name: table.seeds for table in TABLES.values()}}
+
+
 def reproduce(
     what: Annotated[What, typer.Argument(help="A table of the paper, its claims, or the page of all results.")],
-    seeds: Annotated[int | None, typer.Option(min=1, help="How many seeds; 4, and 5 for table 3.")] = None,
-    recipe: Annotated[list[str] | None, typer.Option(help="Only the runs of this recipe; repeatable.")] = None,
+    seeds: Annotated[int | None, typer.Option(min=1, help="How many seeds, if not the table's own number.")] = None,
+    row: Annotated[list[str] | None, typer.Option(help="Only the runs of this row; repeatable.")] = None,
     protocol: Annotated[
-        str, typer.Option(metavar="paper|full", help="Sizes of the data sets: the paper's, or all there is.")
-    ] = "paper",
+        str, typer.Option(metavar="|".join(PROTOCOLS), help="Sizes of the data sets; docs/reproduction.md has them.")
+    ] = "main",
     out: Annotated[
         Path, typer.Option(help="The study's folder, with a folder for every run; a killed study goes on in it.")
     ] = Path("runs/reproduction"),
     results: Annotated[
-        Path | None, typer.Option(help="Folder of finished runs as JSON lines; those in it are not repeated.")
-    ] = None,
+        Path, typer.Option(help="Folder of finished runs as JSON lines; those in it are not repeated.")
+    ] = Path(RESULTS),
     smoke: Annotated[
         bool, typer.Option("--smoke", help="The same code on tiny data: shows that it runs, and nothing else.")
     ] = False,
@@ -65,30 +64,17 @@ def reproduce(
     ] = "local",
     scheduler: Annotated[str | None, typer.Option(metavar="ADDRESS", help="The Dask scheduler's address.")] = None,
     device: Device = None,
-    source: Annotated[
-        str | None, typer.Option(help="Other source images for table 3.", rich_help_panel="Table 3")
-    ] = None,
-    target: Annotated[
-        str | None, typer.Option(help="Other target images for table 3.", rich_help_panel="Table 3")
-    ] = None,
-    backbone: Annotated[
-        str | None, typer.Option(help="Another network for table 3.", rich_help_panel="Table 3")
-    ] = None,
+    source: Annotated[str | None, typer.Option(help="Other source images for table 3.")] = None,
+    target: Annotated[str | None, typer.Option(help="Other target images for table 3.")] = None,
+    backbone: Annotated[str | None, typer.Option(help="Another network for table 3.")] = None,
     backbone_weights: Annotated[
-        Path | None,
-        typer.Option(help="A safetensors file with the backbone's first weights.", rich_help_panel="Table 3"),
+        Path | None, typer.Option(help="A safetensors file with the first weights of table 3's network.")
     ] = None,
-    size: Annotated[int | None, typer.Option(help="Image size for table 3.", rich_help_panel="Table 3")] = None,
+    size: Annotated[int | None, typer.Option(help="Image size for table 3.")] = None,
     set_: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--set", metavar="KEY=VALUE", help="A setting for all rows of table 3.", rich_help_panel="Table 3"
-        ),
+        list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="A setting for all rows of table 3.")
     ] = None,
-    plan: Annotated[
-        bool,
-        typer.Option("--plan", help="Print how much memory table 3 takes, and run nothing.", rich_help_panel="Table 3"),
-    ] = False,
+    plan: Annotated[bool, typer.Option("--plan", help="Print how much memory table 3 takes, and run nothing.")] = False,
     docs: Annotated[Path, typer.Option(help="Where `page` writes reproduction.md and its figures.")] = Path("docs"),
     quiet: Quiet = False,
     as_json: AsJson = False,
@@ -102,8 +88,9 @@ def reproduce(
         raise InputError(f"the protocol is one of {', '.join(PROTOCOLS)}, not {protocol!r}")
     tasks = dict(PROTOCOLS[protocol])
     if smoke:
-        tasks = {name: task.smoke() for name, task in tasks.items()}
+        tasks = {name: made_tiny(task) for name, task in tasks.items()}
         out = out.with_name(f"{out.name}-smoke")  # real runs and these are not to meet
+        results = out / "results"
     changes = {
         "source": source,
         "target": target,
@@ -121,10 +108,10 @@ def reproduce(
     if plan:
         screen.result(show_memory(screen, tasks[VISDA17]))
         return
-    numbers = range(seeds or (2 if smoke else TABLES["table3"].seeds if what in (What.table3, What.page) else 4))
-    store = Results(results or out / "results")
+    numbers = {name: range(seeds or (2 if smoke else _SEEDS[name])) for name in STUDIES}
+    store = Results(results)
     if what is What.page:
-        written = write_page(docs, PROTOCOLS["paper"], numbers, store.records)
+        written = write_page(docs, PROTOCOLS[protocol], numbers, store.records)
         screen.say(f"written: {written}")
         screen.result({"page": str(written)})
         return
@@ -133,26 +120,35 @@ def reproduce(
     if what is What.table3 and smoke and "source" not in changes:
         root = generate_visda17(out / VISDA17)
         tasks[VISDA17] = replace(tasks[VISDA17], source=str(root / "train"), target=str(root / "validation"))
-    failures = run_with_table(screen, plan_study(what.value, tasks, numbers, recipe or ()), runner, out, store, tasks)
+    study = plan_study(what.value, tasks, numbers[what.value], row or ())
+    measure = tasks[TABLES[what.value].task].measure if what.value in TABLES else "accuracy"
+    failures = run_jobs(screen, study.name, study.jobs, runner, out, store, measure)
     records, shown = store.records, {}
     if what is What.table1:
-        shown = {name: show_table1(screen, tasks[name], numbers, records) for name in TABLE1}
+        shown = {name: show_table1(screen, tasks[name], numbers["table1"], records) for name in TABLE1}
     elif what is What.claims:
-        shown = {"claims": show_claims(screen, tasks, numbers, records)}
+        shown = {"claims": show_claims(screen, tasks, numbers["claims"], records)}
     else:
         table = TABLES[what.value]
-        shown = {"rows": show_table(screen, table, tasks[table.task], numbers, records)}
+        shown = {"rows": show_table(screen, table, tasks[table.task], numbers[what.value], records)}
     screen.result({"study": what.value, "results": str(store.folder), **shown, "failures": failures})
     if failures:
         raise typer.Exit(1)
 
 
 def _changed(task: StudyTask, changes: Mapping[str, Any]) -> StudyTask:
-    """The task of table 3 on other images, with another network or other settings; a name tells them apart."""
-    if not changes:
-        return task
-    changed = replace(task, **{**changes, "settings": {**task.settings, **changes.get("settings", {})}})
-    if "source" in changes or "target" in changes:
-        ends = (Path(Place.parse(text).name).name for text in (changed.source, changed.target))
-        changed = replace(changed, name="-".join(ends))
-    return changed
+    """The task of table 3 on other images, with another network or other settings."""
+    return replace(task, **{**changes, "settings": {**task.settings, **changes.get("settings", {})}})
+
+
+def main() -> None:
+    """Run a command; what the user can mend is one sentence and exit code 2."""
+    try:
+        typer.run(reproduce)
+    except CalidaError as error:
+        Screen().error(str(error))
+        sys.exit(2)
+
+
+if __name__ == "__main__":
+    main()

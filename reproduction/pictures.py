@@ -11,10 +11,9 @@ from statistics import fmean
 from markupsafe import Markup
 
 from calida.report.svg import Plot, nice_ticks, tag
-from calida.studies.cells import BaseLine, Line, Spread
-from calida.studies.job import RunRecord
-from calida.studies.tasks import Measure
+from calida.studies import Measure, RunRecord, Spread
 from calida.training import SOURCE_PHASE
+from reproduction.summary import BaseLine, Line
 
 _WIDTH, _MARGIN = 800, 14
 _COLUMNS = 4

@@ -38,7 +38,7 @@ class MemoryPlan:
     optimizer: int  # adam: two moments and a step count a parameter tensor; sgd: its momentum
     activations: int  # what the graph of a plain step holds between forward and backward
     plain_peak: int  # of the largest step without gradient variance
-    bounded_gvr_peak: int  # of a target step with it, as we take it: one group's graph at a time
+    bounded_gvr_peak: int  # of a target step with it, one group's graph at a time; up to 0.5 GB more are kept
     kept_gvr_peak: int  # of a target step with it, if every group's graph were kept
 
 
@@ -52,7 +52,7 @@ def memory_plan(network: Network, recipe: Recipe, backbone: nn.Module | None = N
     """
     with torch.device("meta"):
         model = build_classifier(network, Seeds(0), None if backbone is None else copy.deepcopy(backbone).to("meta"))
-    *_, phase = phases(replace(recipe, gvr_weight=0.0))
+    *_, phase = phases(replace(recipe, gvr_weight=0.0, gvr_groups_only=False))
     rehearsal = _Rehearsal(model.train(), network, phase)
     settings: dict[str, Any] = {"groups": recipe.gvr_groups, "bound": recipe.gvr_bound, "part": recipe.gvr_part}
     trainable = [p for p in model.parameters() if p.requires_grad]
@@ -63,7 +63,7 @@ def memory_plan(network: Network, recipe: Recipe, backbone: nn.Module | None = N
         optimizer=rehearsal.optimizer_state(),
         activations=rehearsal.activations(),
         plain_peak=rehearsal.peak(None),
-        bounded_gvr_peak=rehearsal.peak(OneGraph(**settings)),
+        bounded_gvr_peak=rehearsal.peak(OneGraph(**settings, memory=0)),
         kept_gvr_peak=rehearsal.peak(EveryGraph(**settings)),
     )
 

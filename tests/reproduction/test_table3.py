@@ -8,10 +8,11 @@ from calida.model import Network, build_classifier
 from calida.objective import Step
 from calida.recipes import phases
 from calida.seeds import Seeds
-from calida.studies import PROTOCOLS, VISDA17, generate_visda17
-from calida.studies.visda17 import CLASSES
+from reproduction.tables import VISDA17
+from reproduction.tasks import PROTOCOLS
+from reproduction.visda17 import CLASSES, generate_visda17
 
-TASK = PROTOCOLS["paper"][VISDA17]
+TASK = PROTOCOLS["main"][VISDA17]
 
 
 def test_resnet_101_with_its_two_heads_takes_a_step_with_gradient_variance():

@@ -1,0 +1,59 @@
+"""The paper's tasks as values: which data, which network, and what differs from the recipes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from calida.studies import StudyTask
+from reproduction.tables import MNIST_USPS, SVHN_MNIST, VISDA17
+
+_TINY: Mapping[str, Any] = {"pretrain_epochs": 1, "rounds": 2, "passes": 1, "batch_size": 40, "gvr_groups": 2}
+
+
+PROTOCOLS: dict[str, dict[str, StudyTask]] = {
+    "main": {
+        MNIST_USPS: StudyTask(MNIST_USPS, "mnist:train:2000", "usps:train:1800", "dtn"),
+        SVHN_MNIST: StudyTask(
+            SVHN_MNIST,
+            "svhn:train",
+            "mnist:train:10000",
+            "dtn",
+            validation=0.03,  # of 73,257
+            precision="bf16",
+            # A large source: few epochs, settled at their end; rounds are parts of it, and many enough to settle too.
+            settings={"pretrain_epochs": 8, "pretrain_final_rate": 0.03, "rounds": 30, "longest_round": 54},
+        ),
+        VISDA17: StudyTask(
+            VISDA17,
+            "visda17:train",
+            "visda17:validation",
+            backbone="timm:resnet101",
+            size=224,
+            measure="mean_class_accuracy",
+            # The released scripts: batches of 32, GVR in 4 groups of 8, SGD with Nesterov's momentum.
+            settings={"batch_size": 32, "gvr_groups": 4, "optimizer": "sgd"},
+        ),
+    },
+}
+PROTOCOLS["full"] = {
+    MNIST_USPS: replace(PROTOCOLS["main"][MNIST_USPS], source="mnist:train", target="usps:train"),
+    SVHN_MNIST: replace(PROTOCOLS["main"][SVHN_MNIST], target="mnist:train"),
+    VISDA17: PROTOCOLS["main"][VISDA17],
+}
+PROTOCOLS["small"] = {
+    **PROTOCOLS["main"],
+    SVHN_MNIST: replace(PROTOCOLS["main"][SVHN_MNIST], source="svhn:train:20000", target="mnist:train:2000"),
+}
+_SMOKE: dict[str, dict[str, Any]] = {
+    # A set that scikit-learn brings along serves as both domains: there is nothing to download.
+    MNIST_USPS: {"source": "uci-digits:120", "target": "uci-digits:100", "backbone": "compact"},
+    SVHN_MNIST: {"source": "uci-digits:100", "target": "uci-digits:120", "backbone": "compact"},
+    VISDA17: {"backbone": "compact", "size": 32},
+}
+
+
+def smoke(task: StudyTask) -> StudyTask:
+    """The same code on so little data that it shows nothing but that it runs."""
+    return replace(task, **_SMOKE[task.name], settings={**task.settings, **_TINY})

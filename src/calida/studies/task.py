@@ -1,0 +1,56 @@
+"""What a study runs on: two domains, a network, and settings that hold for every recipe."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any
+
+from calida.data import INSIDE
+from calida.recipes import get_recipe
+from calida.runs import RunConfig
+from calida.studies.job import PRETRAINING, Job
+from calida.studies.summary import Measure
+
+
+@dataclass(frozen=True)
+class StudyTask:
+    """Two domains, a network and settings that hold for every recipe."""
+
+    name: str
+    source: str
+    target: str
+    backbone: str = "auto"
+    size: int | None = None
+    measure: Measure = "accuracy"
+    backbone_weights: str | None = None
+    validation: float = 0.1
+    precision: str = "fp32"
+    settings: Mapping[str, Any] = field(default_factory=dict)
+
+    def job(
+        self,
+        recipe: str,
+        seed: int,
+        settings: Mapping[str, Any] = MappingProxyType({}),
+        measured_with: tuple[int, ...] = (),
+    ) -> Job:
+        """A run without the guard: every round is trained, and the label-free choice is among them."""
+        adapts = get_recipe(recipe).rounds > 0
+        known = {name: value for name, value in self.settings.items() if adapts or name in PRETRAINING}
+        config = RunConfig(
+            self.source,
+            self.target,
+            recipe,
+            target_labels=INSIDE,
+            seed=seed,
+            precision=self.precision,
+            backbone=self.backbone,
+            backbone_weights=self.backbone_weights,
+            validation=self.validation,
+            guard=False,
+            size=self.size,
+            settings={**known, **settings},
+        )
+        return Job(self.name, config, measured_with)

@@ -1,0 +1,59 @@
+"""Which runs a table needs, and which of them share a source-only network."""
+
+import pytest
+
+from calida.errors import InputError
+from calida.recipes import get_recipe
+from calida.studies.engine import starts_first
+from reproduction.study import plan_study
+from reproduction.tables import MNIST_USPS, NUM_SAMPLES, TABLES
+from reproduction.tasks import PROTOCOLS
+
+
+@pytest.mark.parametrize("table", TABLES.values(), ids=TABLES)
+def test_rows_of_one_kind_share_their_pretraining(table):
+    """So differences between rows are differences of adaptation, and the source rows are those very networks."""
+    study = plan_study(table.name, PROTOCOLS["main"], range(2))
+    ordered = starts_first(study.jobs)
+    assert {one.key for one in ordered} == {one.key for one in study.jobs}
+    assert len(ordered) == 2 * sum(row.recipe is not None for row in table.rows)
+    assert [one.start for one in ordered[:4]] == [None] * 4  # point and Bayesian, two seeds
+    for one in ordered[4:]:
+        assert one.start.key in {first.key for first in ordered[:4]}
+        assert one.start.recipe.gaussian == one.recipe.gaussian == get_recipe(one.config.recipe).gaussian
+
+
+def test_the_papers_weight_and_its_control():
+    """Weight 1 on every target step; the control has the same groups, and the same selection."""
+    rows = {row.name: row for row in TABLES["table2b"].rows}
+    jobs = {name: PROTOCOLS["main"]["svhn-mnist"].job(row.recipe, 0, row.settings).recipe for name, row in rows.items()}
+    for name in ("RER-inf", "BRER-inf", "RER-1", "BRER-1"):
+        term, control = jobs[f"{name}-GVR"], jobs[f"{name}, groups alone"]
+        assert (term.gvr_weight, term.gvr_share) == (1.0, 1.0)
+        assert (control.gvr_weight, control.grouped) == (0.0, True)
+        assert (term.gvr_groups, term.gvr_inner_step, term.selection_shares) == (
+            control.gvr_groups,
+            control.gvr_inner_step,
+            control.selection_shares,
+        )
+    assert jobs["BRER-inf"].selection_shares == "predicted"
+    assert jobs["BRER-inf, expected shares"].selection_shares == "uniform"
+
+
+def test_table_1_trains_a_network_for_every_number_of_samples():
+    jobs = [job for job in plan_study("table1", PROTOCOLS["main"], [0]).jobs if job.task == MNIST_USPS]
+    assert [job.recipe.num_samples for job in jobs] == [1, *NUM_SAMPLES]
+    assert len({job.key for job in jobs}) == len(jobs)
+
+
+def test_rows_can_be_chosen_by_name():
+    chosen = plan_study("table2a", PROTOCOLS["main"], range(3), ["RER-1", "BRER-inf-GVR"]).jobs
+    assert {job.config.recipe for job in chosen} == {"rer-1", "brer-inf-gvr"}
+    with pytest.raises(InputError, match="table2a has no row 'RER-7'"):
+        plan_study("table2a", PROTOCOLS["main"], [0], ["RER-7"])
+
+
+def test_another_papers_method_is_named_and_not_run():
+    gta = next(row for row in TABLES["table3"].rows if row.name.startswith("GTA"))
+    assert (gta.recipe, gta.paper) == (None, 77.1)
+    assert len(plan_study("table3", PROTOCOLS["main"], [0]).jobs) == len(TABLES["table3"].rows) - 1
