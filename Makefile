@@ -39,7 +39,7 @@ browser:
 	  || { echo "make test needs a browser: sudo apt-get install chromium"; exit 1; }
 
 speed: $(TEST_INSTALLED)
-	$(BIN)/python benchmarks/speed.py
+	$(BIN)/python -m benchmarks.speed
 
 clean:
 	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache

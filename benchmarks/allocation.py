@@ -1,6 +1,6 @@
 """What it saves to keep the memory that training steps free: the same short run with and without, in turns.
 
-    python benchmarks/allocation.py [--turns 3] [--threads 1 2]
+    python -m benchmarks.allocation [--turns 3] [--threads 1 2]
 
 Images of 28 pixels and the default recipe, each run in a process of its own. Prints the median ratio of the times that
 an epoch of pre-training takes, with its range, and stops if the weights of both do not agree in every bit.

@@ -1,6 +1,6 @@
 """The memory plan of table 3 against a real step: ResNet-101 with both heads, 4 groups of 8, on a CPU.
 
-    python benchmarks/memory.py [--size 128] [--backbone timm:resnet101] [--batch 32] [--groups 4]
+    python -m benchmarks.memory [--size 128] [--backbone timm:resnet101] [--batch 32] [--groups 4]
 
 Each kind of step runs in a process of its own, with one thread; measured is how far the process grows in that step
 beyond the network and the optimiser's state (VmHWM less VmRSS, so it takes Linux). With 128 pixels it needs 5 GB.
@@ -17,8 +17,8 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 import torch
-from speed import growth
 
+from benchmarks.speed import growth
 from calida.data import TargetBatch
 from calida.model import Network, build_classifier
 from calida.objective import GradientVariance, Step

@@ -1,6 +1,6 @@
 """How much small networks learn, and how long it takes them: held-out source accuracy on SVHN, by source labels alone.
 
-    CALIDA_DATA=FOLDER python benchmarks/networks.py [NAME ...] [--epochs 15]
+    CALIDA_DATA=FOLDER python -m benchmarks.networks [NAME ...] [--epochs 15]
 
 Each is trained on 18,000 of SVHN's 20,000 images with the default recipe's views, in epochs of 90 batches, one thread.
 """

@@ -1,7 +1,7 @@
 """The default recipe on every task, beside its parts, the paper's recipes and what skada has.
 
-    python benchmarks/recipe.py run [--part aims|parts|special|field|skada ...] [--task NAME ...] [--seeds 4] [--jobs 2]
-    python benchmarks/recipe.py page
+    python -m benchmarks.recipe run [--part aims|parts|special|field|skada ...] [--task NAME ...] [--seeds 4] [--jobs 2]
+    python -m benchmarks.recipe page
 
 `run` makes the runs that are missing, one thread each, in folders under --work (a killed one goes on where it was), and
 keeps a JSON line of each under --results. `page` renders their tables into docs/recipe.md. The data are found in
@@ -19,8 +19,8 @@ from pathlib import Path
 from typing import Any
 
 import joblib
-from recipe_tasks import BRIEF, DIGITS, TASKS
 
+from benchmarks.recipe_tasks import BRIEF, DIGITS, TASKS
 from calida.files import write_atomically
 from calida.recipes import get_recipe
 from calida.studies import Engine, Job, Outcome, Results
@@ -126,8 +126,8 @@ def run(jobs: list[Job], work: Path, store: Results, processes: int) -> None:
 
 def run_skada(tasks: Iterable[str], seeds: Iterable[int], work: Path, path: Path, processes: int) -> None:
     """The same tasks by skada's methods, each result kept as it comes."""
-    from recipe_skada import METHODS
-    from recipe_skada import run_skada as train
+    from benchmarks.recipe_skada import METHODS
+    from benchmarks.recipe_skada import run_skada as train
 
     kept = [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
     known = {(one["task"], one["method"], one["seed"]) for one in kept}
@@ -160,7 +160,7 @@ def main() -> None:
     options = parser.parse_args()
     seeds, skada = range(options.seeds), options.results.with_name("recipe-skada.jsonl")
     if options.what == "page":
-        from recipe_page import render
+        from benchmarks.recipe_page import render
 
         render(options.page, Results(options.results), skada, seeds, options.work)
         return

@@ -10,9 +10,8 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-from recipe import ADDED, CALIDA, FIELD, REMOVED, SPECIAL, TUNED_ON, Variant, make_job
-from recipe_tasks import DIGITS, TASKS, Task
-
+from benchmarks.recipe import ADDED, CALIDA, FIELD, REMOVED, SPECIAL, TUNED_ON, Variant, make_job
+from benchmarks.recipe_tasks import DIGITS, TASKS, Task
 from calida.files import write_atomically
 from calida.studies import Job, Results, RunRecord, Score, Spread, label_free
 from reproduction.markdown import grid, made_with

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import skada.deep
 import torch
-from recipe_tasks import BRIEF
 from torch import Tensor, nn
 
+from benchmarks.recipe_tasks import BRIEF
 from calida.data import num_batches
 from calida.model import Classifier, Network, build_classifier, unit_range
 from calida.recipes import get_recipe

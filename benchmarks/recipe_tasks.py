@@ -11,10 +11,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import torch
-from skew import skewed_rows
 from sklearn.datasets import load_breast_cancer, load_digits
 from torch import Tensor
 
+from benchmarks.skew import skewed_rows
 from calida.data import INSIDE, data_folder
 from calida.files import write_atomically
 from calida.runs import RunConfig, open_data

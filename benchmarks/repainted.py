@@ -1,6 +1,6 @@
 """Which views a network needs that will meet other colours: photographs, held out and repainted, with their own labels.
 
-    CALIDA_DATA=FOLDER python benchmarks/repainted.py [--seeds 2]
+    CALIDA_DATA=FOLDER python -m benchmarks.repainted [--seeds 2]
 
 Trains on two thirds of PACS' photographs at 32 pixels, without views, with the default recipe's but for those in other
 colours, and with all of them; prints the accuracy on the other third, as it is and repainted in eleven ways. No image

@@ -1,8 +1,8 @@
 """How far calida can be trusted without target labels: choice, calibration, estimate, guard, abstention.
 
-    python benchmarks/trust.py train [--seeds 0 1 2] [--tasks NAME...] [--part 0/2] [--work FOLDER]
-    python benchmarks/trust.py judge [--work FOLDER] [--out results/trust.jsonl]
-    python benchmarks/trust_tables.py --work FOLDER --page docs/trust.md
+    python -m benchmarks.trust train [--seeds 0 1 2] [--tasks NAME...] [--part 0/2] [--work FOLDER]
+    python -m benchmarks.trust judge [--work FOLDER] [--out results/trust.jsonl]
+    python -m benchmarks.trust_tables --work FOLDER --page docs/trust.md
 
 `train` runs every task, setting and seed with one thread and keeps the weights of every round under FOLDER (finished
 runs are not repeated; start it once with --part 0/2 and once with --part 1/2 to use two cores). `judge` looks at each
@@ -26,9 +26,9 @@ from typing import Any
 import numpy as np
 import torch
 from safetensors.torch import load_file, save_file
-from skew import skewed_rows
 from torch import Tensor
 
+from benchmarks.skew import skewed_rows
 from calida import CalidaError, adapt, get_recipe
 from calida.calibration import CALIBRATIONS, ESTIMATES, Grounds, fit_temperature, temper
 from calida.data import Labelled, Scale, split_validation

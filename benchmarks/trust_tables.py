@@ -1,6 +1,6 @@
 """The tables of docs/trust.md, from the lines that benchmarks/trust.py wrote.
 
-    python benchmarks/trust_tables.py [--runs results/trust.jsonl] [--work runs/trust] [--page docs/trust.md]
+    python -m benchmarks.trust_tables [--runs results/trust.jsonl] [--work runs/trust] [--page docs/trust.md]
 
 Everything is decided by the functions that a run uses; target labels are read as oracle figures alone. With --work, the
 kept predictions of all runs of a task and seed are compared by `choose_candidate`, and what it says goes to
@@ -19,8 +19,8 @@ from typing import Any
 import numpy as np
 import torch
 from scipy.stats import spearmanr
-from trust import SETTINGS, TASKS, TUNED_ON
 
+from benchmarks.trust import SETTINGS, TASKS, TUNED_ON
 from calida.adaptation import AUTO_RECIPES
 from calida.calibration import (
     CALIBRATIONS,

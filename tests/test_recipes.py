@@ -90,6 +90,17 @@ def test_every_recipe_beats_source_only_on_a_constructed_shift(name, source_only
     assert last["source"]["accuracy"] > 0.95
 
 
+@pytest.mark.parametrize("guard", [True, False])
+def test_a_budget_that_cannot_be_met_is_said_so(guard):
+    """With what was reached: a budget of nearly nothing, and a multiplier that may not grow."""
+    made = run("dual", entropy_budget=1e-5, dual_maximum=0.05, rounds=4, guard=guard)
+    (warning,) = [one for one in made.trust.warnings if "budget" in one]
+    assert "The entropy budget of 1e-05 nats was not reached: the target ended at " in warning
+    assert "maximum of 0.05" in warning
+    met = run("dual", entropy_budget=5.0, rounds=2, guard=guard)
+    assert not [one for one in met.trust.warnings if "budget" in one]
+
+
 @pytest.mark.parametrize("seed", [0, 1, 2])
 def test_dual_ascent_ends_on_its_budget(seed):
     """Enough samples that one batch is like another: the target's entropy is steered by what batches show of it."""

@@ -181,7 +181,7 @@ def test_garbage_target_labels_change_nothing_that_is_returned(options):
         assert "oracle" in told.history[-1]
 
 
-@pytest.mark.parametrize("name", ["source", "entropy", "devn"])
+@pytest.mark.parametrize("name", ["source", "entropy", "dev"])
 def test_a_validators_name_returns_its_best_round(name):
     adapted = run("rer-1", choice=name, guard=False)
     keys = [VALIDATORS[name].key(record["validators"][name]) for record in adapted.history[2:]]

@@ -99,9 +99,9 @@ def test_noise_has_its_distribution_and_is_independent():
     from scipy import stats
 
     noise = SampleNoise(torch.randn(400, 3, generator=torch.Generator().manual_seed(0)), Seeds(0))
-    uniform, normal = noise.uniform("a", 5, 7), noise.normal("a", 5, 7)
-    assert uniform.shape == normal.shape == (5, 400, 7)
-    assert stats.kstest(uniform.flatten(), "uniform").pvalue > 1e-3
+    masks, normal = noise.masks("a", 5, 7, 0.3), noise.normal("a", 5, 7)
+    assert masks.shape == normal.shape == (5, 400, 7)
+    assert stats.binomtest(int((masks == 0).sum()), masks.numel(), 0.3).pvalue > 1e-3
     assert stats.kstest(normal.flatten(), "norm").pvalue > 1e-3
     other = noise.normal("b", 5, 7)
     pairs = {

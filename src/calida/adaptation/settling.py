@@ -12,7 +12,7 @@ from calida.calibration import CALIBRATIONS, DEFAULT_CALIBRATION, Grounds, estim
 from calida.model import Classifier
 from calida.recipes import Recipe
 from calida.selection import chance_distance, share_logits
-from calida.training import SOURCE_PHASE, Record, believed_shares
+from calida.training import SOURCE_PHASE, Record, believed_shares, unmet_budget
 from calida.validation import (
     PSEUDOCAL_SHARE,
     RESHARED,
@@ -42,6 +42,7 @@ def settle(
     source-only one where nothing else differs, an adapted one that learnt from classes drawn equally often where they
     are not.
     """
+    unmet = unmet_budget(history, recipe.dual_maximum)
     returned, reason = explain_choice(history, choice, warnings is not None)
     kept = returned_record(history)
     offsets = share_offsets(kept) if returned == RESHARED else None
@@ -60,7 +61,7 @@ def settle(
         estimate_accuracy(grounds, CALIBRATIONS[default].temperature),
         returned,
         reason,
-        () if warnings is None else (*warnings, *warnings_of(history, class_names)),
+        (*(() if warnings is None else (*warnings, *warnings_of(history, class_names))), *filter(None, [unmet])),
     )
 
 

@@ -64,28 +64,31 @@ class SampleNoise:
         self.seeds = seeds
         self.keys = _fingerprints(x)  # [B]
 
-    def uniform(self, name: str, draws: int, width: int) -> Tensor:
-        """In [0, 1): [draws, B, width]."""
-        return self._windows("uniform", name, draws, width)
+    def masks(self, name: str, draws: int, width: int, drop: float) -> Tensor:
+        """0 with probability `drop`, else 1 / (1 - drop): [draws, B, width]."""
+        return self._windows(drop, name, draws, width)
 
     def normal(self, name: str, draws: int, width: int) -> Tensor:
         """Standard normal: [draws, B, width]."""
-        return self._windows("normal", name, draws, width)
+        return self._windows(None, name, draws, width)
 
-    def _windows(self, kind: str, name: str, draws: int, width: int) -> Tensor:
+    def _windows(self, drop: float | None, name: str, draws: int, width: int) -> Tensor:
         device = self.keys.device
-        tape = _tape(kind, self.seeds.integer("tape"), 2 + width // _TAPE, str(device))
+        tape = _tape(drop, self.seeds.integer("tape"), 2 + width // _TAPE, str(device))
         numbers = torch.arange(draws, device=device)[:, None]
         starts = _mixed(_mixed(self.keys ^ self.seeds.integer(name)) + numbers) & (_TAPE - 1)  # [draws, B]
         return tape.unfold(0, width, 1)[starts]
 
 
-@lru_cache(maxsize=8)
-def _tape(kind: str, seed: int, length: int, device: str) -> Tensor:
-    """The random numbers, several times over: a window may begin anywhere in the first."""
-    draw = torch.randn if kind == "normal" else torch.rand
-    # On the CPU whatever the device: predictions are the same on all of them.
-    return draw(_TAPE, generator=torch.Generator().manual_seed(seed)).repeat(length).to(device)
+@lru_cache(maxsize=16)
+def _tape(drop: float | None, seed: int, length: int, device: str) -> Tensor:
+    """Normal numbers, or masks that drop so much, several times over: a window may begin anywhere in the first."""
+    generator = torch.Generator().manual_seed(seed)  # on the CPU whatever the device: draws are the same on all
+    if drop is None:
+        tape = torch.randn(_TAPE, generator=generator)
+    else:
+        tape = (torch.rand(_TAPE, generator=generator) >= drop).float() / max(1 - drop, 1e-12)
+    return tape.repeat(length).to(device)
 
 
 def _fingerprints(x: Tensor) -> Tensor:
@@ -127,7 +130,7 @@ def _drop(noise: SampleNoise, name: str, num_samples: int, layer: Any, inputs: A
         return nn.functional.dropout(x, float(layer.p), training=True)
     whole_channels = isinstance(layer, _CHANNELS) and folded.ndim > 2
     width = folded.shape[1] if whole_channels else folded[0].numel()
-    keep = (noise.uniform(name, num_samples, width) >= layer.p).to(x.dtype) / max(1 - layer.p, 1e-12)
+    keep = noise.masks(name, num_samples, width, float(layer.p)).to(x.dtype)
     shape = (rows, width, *[1] * (folded.ndim - 2)) if whole_channels else folded.shape
     dropped: Tensor = folded * keep.view(shape)
     return dropped.reshape(x.shape)

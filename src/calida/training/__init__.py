@@ -10,6 +10,7 @@ from calida.training.records import (
     mean_class_accuracy,
     print_rounds,
     round_line,
+    unmet_budget,
 )
 from calida.training.rounds import Judgement, Record, Run, run_rounds
 from calida.training.store import Bundle, bundle_files, has_bundle, read_bundle, without_prefix, write_bundle
@@ -38,6 +39,7 @@ __all__ = [
     "round_line",
     "run_rounds",
     "train",
+    "unmet_budget",
     "without_prefix",
     "write_bundle",
 ]

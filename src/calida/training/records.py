@@ -13,6 +13,8 @@ from calida.selection import class_shares, expected_shares
 from calida.training.phase import SOURCE_PHASE, Lesson
 from calida.uncertainty import calibration_error, nll
 
+_OVER_BUDGET = 1.1  # times the budget: what dual ascent ends within, where it can meet it at all
+
 
 def describe_target(prediction: Prediction) -> dict[str, Any]:
     """What can be said of a prediction without labels."""
@@ -58,6 +60,18 @@ def believed_shares(history: Sequence[Mapping[str, Any]], doubt: float) -> Tenso
     """
     seen = next(record for record in reversed(history) if record["phase"] == SOURCE_PHASE)["target"]
     return expected_shares(torch.tensor(seen["class_shares"]), doubt * (1 - seen["confidence"]))
+
+
+def unmet_budget(history: Sequence[Mapping[str, Any]], maximum: float) -> str | None:
+    """A sentence if the last round ended over an entropy budget with its multiplier at the maximum."""
+    for state in (history[-1].get("multipliers") or {}).values():
+        reached = (state["average"] or 0.0) / state["training_ratio"]
+        if state["budget"] and state["value"] >= maximum and reached > _OVER_BUDGET * state["budget"]:
+            return (
+                f"The entropy budget of {state['budget']:.3g} nats was not reached: the target ended at {reached:.3g} "
+                f"with the multiplier at its maximum of {maximum:g}."
+            )
+    return None
 
 
 def print_rounds(record: dict[str, Any]) -> None:

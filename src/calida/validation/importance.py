@@ -30,11 +30,11 @@ def weighted_risk(losses: Tensor, weights: Tensor, normalised: bool = False) -> 
     """Mean loss under importance weights with a control variate (DEV; You et al., 2019): [V], [V] -> scalar.
 
     mean(w l) + eta mean(w) - eta with eta = -cov(w l, w) / var(w), which lowers the variance, as mean(w) is 1.
-    `normalised` (DEVN; Musgrave, 2022) first divides the weights by their largest value and brings their mean to 1.
+    `normalised` first divides the weights by their mean: then the control variate has nothing left to do.
     """
     losses, weights = losses.double(), weights.double()
     if normalised:
-        weights = weights / weights.max().clamp(min=1e-300)
+        weights = weights / weights.max().clamp(min=1e-300)  # a sum of huge ones would overflow
         weights = weights / weights.mean()
     weighted = weights * losses
     # Equal weights are told by their number: their variance is 0 up to rounding, and would be divided by.

@@ -44,9 +44,9 @@ class Sight:
     def target(self) -> Prediction:
         return self.outlook.target
 
-    def risk(self, normalised: bool) -> float:
+    def risk(self) -> float:
         losses = nll(self.outlook.validation.log_probs.double().clamp(min=_LEAST), self.outlook.labels)
-        return weighted_risk(losses, self.weights, normalised)
+        return weighted_risk(losses, self.weights)
 
 
 @dataclass(frozen=True)
@@ -80,9 +80,8 @@ VALIDATORS: dict[str, Validator] = {
         lambda sight: neighbourhood_density(sight.target.log_probs[sight.rows].exp()),
     ),
     "dev": Validator(
-        "source risk, weighted to look like the target", lambda sight: sight.risk(False), higher_is_better=False
+        "source risk, weighted to look like the target", lambda sight: sight.risk(), higher_is_better=False
     ),
-    "devn": Validator("the same with normalised weights", lambda sight: sight.risk(True), higher_is_better=False),
     "class-ami": Validator(
         "agreement of predicted labels with clusters of features",
         lambda sight: cluster_information(
