@@ -22,7 +22,7 @@ import joblib
 
 from benchmarks.recipe_tasks import BRIEF, DIGITS, TASKS
 from calida.files import write_atomically
-from calida.recipes import get_recipe
+from calida.recipes import get_recipe, resolve
 from calida.studies import Engine, Job, Outcome, Results
 from calida.studies.job import PRETRAINING, finished_record
 
@@ -42,15 +42,15 @@ CALIDA = Variant()
 FADING = Variant(settings={"contrast": 1.0, "polarity": 0.5})
 REMOVED = {
     "affine views": Variant(settings={"affine": 0.0}),
-    "the averaged teacher": Variant(settings={"teacher_memory": 0.0}),
+    "the averaged teacher": Variant(settings={"memory": 0.0}),
     "consistency": Variant(settings={"consistency": 0.0}),
     "diversity": Variant(settings={"diversity": 0.0}),
     "entropy": Variant(settings={"multiplier": 0.0}),
-    "classes drawn equally often": Variant(settings={"share_doubt": "inf"}),
+    "classes drawn equally often": Variant(settings={"uniform_prior_slack": "inf"}),
     "the target's BatchNorm statistics": Variant(settings={"statistics": "both"}),
 }
 ADDED = {
-    "a dual entropy budget": Variant(settings={"entropy_budget": "source"}),
+    "a dual entropy budget": Variant(settings={"budget": "source"}),
     "labels from 0.97 sure": Variant(settings={"consistency_threshold": 0.97}),
     "erasing": Variant(settings={"erasing": 1.0}),
     "contrast and polarity": FADING,
@@ -62,13 +62,13 @@ ADDED = {
             "order": "inf",
             "selection": "reweighted",
             "portion": 1.0,
-            "label_temperature": [1.0, "even", 0.0],
-            "normalise_labels": False,
+            "temperature": [1.0, "even", 0.0],
+            "normalize": False,
         }
     ),
-    "gradient variance": Variant(settings={"gvr_weight": 0.1, "gvr_share": 0.25}),
+    "gradient variance": Variant(settings={"weight": 0.1, "share": 0.25}),
 }
-# These say something on some tasks alone: feature vectors, classes out of balance, colour, a large gap.
+# These say something on some tasks alone: feature vectors, classes out of balance, color, a large gap.
 SPECIAL = {
     "arms-moved": {"without noise": Variant(settings={"noise": 0.0})},
     "usps-skewed": {"without classes drawn equally often": REMOVED["classes drawn equally often"]},
@@ -90,8 +90,9 @@ def make_job(task: str, variant: Variant, seed: int, work: Path, small: bool) ->
     config = TASKS[task].config(seed, work / MADE, small)
     mine = variant.recipe == CALIDA.recipe
     own: Mapping[str, Any] = (BRIEF if small else {}) if mine else TASKS[task].paper
-    adapts = get_recipe(variant.recipe).rounds > 0
-    own = {name: value for name, value in own.items() if adapts or name in PRETRAINING}
+    named = get_recipe(variant.recipe)
+    adapts, every = named.adaptation.rounds > 0, named.each()
+    own = {name: value for name, value in own.items() if adapts or resolve(name, every).split(".")[0] in PRETRAINING}
     return Job(task, replace(config, recipe=variant.recipe, settings={**own, **variant.settings}))
 
 

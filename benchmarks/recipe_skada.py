@@ -38,9 +38,9 @@ class Net(nn.Module):
 def equal_epochs(samples: int) -> int:
     """As many epochs as the default recipe has in all: 40 and 20 passes, fewer of a large source."""
     recipe = get_recipe("calida").with_settings(**BRIEF)
-    epoch = num_batches(samples, recipe.batch_size)
-    pretraining = recipe.pretrain_epochs * min(epoch, recipe.longest_epoch or epoch)
-    adaptation = recipe.rounds * min(recipe.passes * epoch, recipe.longest_round or recipe.passes * epoch)
+    epoch, before, after = num_batches(samples, recipe.optimization.batch_size), recipe.pretraining, recipe.adaptation
+    pretraining = before.epochs * min(epoch, before.max_batches_per_epoch or epoch)
+    adaptation = after.rounds * min(after.passes * epoch, after.max_batches_per_round or after.passes * epoch)
     return round((pretraining + adaptation) / epoch)
 
 

@@ -22,7 +22,13 @@ from reproduction.tables import SVHN_MNIST
 from reproduction.tasks import PROTOCOLS
 
 # Where many runs are compared, images and network are small; the default recipe is shorter and leaves colours alone.
-BRIEF = {"shortest_epoch": 1, "longest_epoch": 60, "shortest_round": 1, "longest_round": 150, "colour": 0.0}
+BRIEF = {
+    "min_batches_per_epoch": 1,
+    "max_batches_per_epoch": 60,
+    "min_batches_per_round": 1,
+    "max_batches_per_round": 150,
+    "color": 0.0,
+}
 SMALL_BACKBONE = "compact"
 
 
@@ -69,8 +75,8 @@ class Task:
         elif not source.partition(":")[0].replace("-", "").isalnum():  # a folder among the data
             source, target = (str(data_folder() / text) for text in (source, target))
         return RunConfig(
-            source,
-            target,
+            source=source,
+            target=target,
             target_labels=INSIDE,
             seed=seed,
             backbone=SMALL_BACKBONE if small and self.small is not None else self.backbone,
@@ -158,7 +164,7 @@ def worn_sensor(seed: int) -> dict[str, tuple[Tensor, Tensor]]:
 
 def unbalanced(name: str) -> Callable[[int], dict[str, tuple[Tensor, Tensor]]]:
     def make(seed: int) -> dict[str, tuple[Tensor, Tensor]]:
-        data = open_data(RunConfig(name, name, target_labels=INSIDE, seed=seed))
+        data = open_data(RunConfig(source=name, target=name, target_labels=INSIDE, seed=seed))
         assert isinstance(data.target.samples, Tensor)
         assert data.truth is not None
         rows = skewed_rows(data.truth, 3, seed)

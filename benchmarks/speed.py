@@ -20,7 +20,7 @@ from pathlib import Path
 
 import torch
 
-from calida.data import Labelled, TargetBatch
+from calida.data import Labeled, TargetBatch
 from calida.model import Classifier, Network, Sampled, build_classifier, follow, make_teacher, predict
 from calida.objective import (
     GradientVariance,
@@ -33,7 +33,7 @@ from calida.objective import (
 )
 from calida.recipes import get_recipe, phases
 from calida.seeds import Seeds
-from calida.training import Domains, Lesson, Phase, build_steps, train
+from calida.training import Domains, Phase, PseudoLabels, build_steps, train
 from reproduction.memory import EveryGraph
 
 SHAPE, BATCH, CLASSES, STEPS = (3, 32, 32), 128, 10, 4
@@ -44,17 +44,17 @@ def network(sampled: Sampled = "none") -> Classifier:
     return build_classifier(Network(SHAPE, CLASSES, "dtn", sampled != "none", sampled=sampled), Seeds(0))
 
 
-def samples(count: int = BATCH * STEPS) -> Labelled:
+def samples(count: int = BATCH * STEPS) -> Labeled:
     generator = torch.Generator().manual_seed(0)
     x = torch.randint(0, 256, (count, *SHAPE), dtype=torch.uint8, generator=generator)
-    return Labelled(x, torch.randint(CLASSES, (count,), generator=generator))
+    return Labeled(x, torch.randint(CLASSES, (count,), generator=generator))
 
 
 def adam(model: Classifier) -> torch.optim.Optimizer:
     return torch.optim.Adam(model.parameters(), 1e-4, weight_decay=5e-4)
 
 
-def bare_loop(model: Classifier, data: Labelled) -> Callable[[], None]:
+def bare_loop(model: Classifier, data: Labeled) -> Callable[[], None]:
     """The training loop that anybody would write, over the same tensors and model."""
     optimizer = adam(model)
 
@@ -70,7 +70,7 @@ def bare_loop(model: Classifier, data: Labelled) -> Callable[[], None]:
     return run
 
 
-def our_steps(model: Classifier, data: Labelled, num_samples: int = 1) -> Callable[[], None]:
+def our_steps(model: Classifier, data: Labeled, num_samples: int = 1) -> Callable[[], None]:
     """The same passes through our loop: index, fetch, seeds, terms, checks."""
     optimizer = adam(model)
     objective = Objective({"likelihood": Weighted(PredictiveLikelihood())})
@@ -78,18 +78,18 @@ def our_steps(model: Classifier, data: Labelled, num_samples: int = 1) -> Callab
     domains = Domains(data, data, data.x, CLASSES)
 
     def steps() -> Iterator[Step]:
-        lesson = Lesson.nothing(len(data.y), CLASSES)
-        pools = phase.pools(domains, lesson, 0, Seeds(0))
-        return build_steps(phase.plan(pools, Seeds(0)), model, domains, lesson, phase.augmentation)
+        pseudo_labels = PseudoLabels.none(len(data.y), CLASSES)
+        pools = phase.pools(domains, pseudo_labels, 0, Seeds(0))
+        return build_steps(phase.plan(pools, Seeds(0)), model, domains, pseudo_labels, phase.augmentation)
 
     return lambda: void(train(model, optimizer, objective, steps(), {}))
 
 
-def target_steps(model: Classifier, data: Labelled, regulariser: GradientVariance | None) -> Callable[[], None]:
+def target_steps(model: Classifier, data: Labeled, regularizer: GradientVariance | None) -> Callable[[], None]:
     """Steps on target images by pseudo-labels, with or without gradient variance."""
-    model.lay_out(torch.channels_last if regulariser is None else torch.contiguous_format)  # as a run would
+    model.lay_out(torch.channels_last if regularizer is None else torch.contiguous_format)  # as a run would
     optimizer = adam(model)
-    objective = Objective({"pseudo_label": Weighted(PseudoLabelLikelihood())}, regulariser)
+    objective = Objective({"pseudo_label": Weighted(PseudoLabelLikelihood())}, regularizer)
     labels = torch.nn.functional.one_hot(data.y, CLASSES).float()
 
     def steps() -> Iterator[Step]:
@@ -101,16 +101,16 @@ def target_steps(model: Classifier, data: Labelled, regulariser: GradientVarianc
     return lambda: void(train(model, optimizer, objective, steps(), {}))
 
 
-def adaptation(recipe: str, data: Labelled) -> Callable[[], None]:
+def adaptation(recipe: str, data: Labeled) -> Callable[[], None]:
     """A pass of a recipe's adaptation, views and teacher included."""
-    phase = phases(get_recipe(recipe).with_settings(batch_size=BATCH, passes=1, shortest_round=1))[-1]
+    phase = phases(get_recipe(recipe).with_settings(batch_size=BATCH, passes=1, min_batches_per_round=1))[-1]
     model, domains = network(), Domains(data, data, data.x, CLASSES)
     teacher = make_teacher(model) if phase.teacher_memory else None
-    optimizer, lesson = phase.make_optimizer(model.parameters()), Lesson.nothing(len(data.y), CLASSES)
+    optimizer, pseudo_labels = phase.make_optimizer(model.parameters()), PseudoLabels.none(len(data.y), CLASSES)
 
     def steps() -> Iterator[Step]:
-        plans = phase.plan(phase.pools(domains, lesson, 0, Seeds(0)), Seeds(0))
-        for step in build_steps(plans, model, domains, lesson, phase.augmentation, teacher):
+        plans = phase.plan(phase.pools(domains, pseudo_labels, 0, Seeds(0)), Seeds(0))
+        for step in build_steps(plans, model, domains, pseudo_labels, phase.augmentation, teacher):
             yield step
             if teacher is not None:
                 follow(teacher, model, 0.99)
@@ -118,7 +118,7 @@ def adaptation(recipe: str, data: Labelled) -> Callable[[], None]:
     return lambda: void(train(model, optimizer, phase.objective, steps(), phase.objective.multipliers()))
 
 
-def prediction(model: Classifier, data: Labelled, num_samples: int) -> Callable[[], None]:
+def prediction(model: Classifier, data: Labeled, num_samples: int) -> Callable[[], None]:
     return lambda: void(predict(model, data.x, num_samples))
 
 
@@ -179,12 +179,12 @@ def memory_step(kind: str, groups: int, group_size: int = 32) -> None:
         return Step(model, {"target": batch}, Seeds(0))
 
     def act(count: int) -> None:
-        regulariser: GradientVariance = {
+        regularizer: GradientVariance = {
             "one graph": GradientVariance(groups=count, bound="none", memory=0),
             "ours": GradientVariance(groups=count, bound="none"),
             "every graph": EveryGraph(groups=count, bound="none"),
         }[kind]
-        Objective({"entropy": Weighted(TargetEntropy())}, regulariser).backward(step(count), {})
+        Objective({"entropy": Weighted(TargetEntropy())}, regularizer).backward(step(count), {})
 
     act(2)  # warm up: gradients exist, kernels are chosen
     print(growth(lambda: act(groups)))
@@ -245,9 +245,9 @@ def main() -> int:
         )
     )
     for groups, limit in ((4, 4.5), (8, 5.0), (10, None)):
-        regulariser = GradientVariance(groups=groups, bound="none")
+        regularizer = GradientVariance(groups=groups, bound="none")
         title = f"gradient variance, {groups} groups of {BATCH // groups} / plain step"
-        ours, plain = target_steps(network(), data, regulariser), target_steps(network(), data, None)
+        ours, plain = target_steps(network(), data, regularizer), target_steps(network(), data, None)
         met.append(compare(title, limit, ours, plain, rounds))
     if Path("/proc/self/clear_refs").exists():
         kinds = ("one graph", "ours", "every graph")

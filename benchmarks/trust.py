@@ -30,14 +30,14 @@ from torch import Tensor
 
 from benchmarks.skew import skewed_rows
 from calida import CalidaError, adapt, get_recipe
-from calida.calibration import CALIBRATIONS, ESTIMATES, Grounds, fit_temperature, temper
-from calida.data import Labelled, Scale, split_validation
+from calida.data import Labeled, Scale, split_validation
+from calida.estimation import CALIBRATIONS, ESTIMATES, CalibrationData, fit_temperature, temper
 from calida.model import Classifier, Network, build_classifier
 from calida.runs import RunConfig, open_data
 from calida.seeds import Seeds
-from calida.training import Record, describe_labelled, describe_target, read_bundle, without_prefix
+from calida.training import Record, describe_labeled, describe_target, read_bundle, without_prefix
 from calida.uncertainty import aurc, calibration_error
-from calida.validation import PSEUDOCAL_SHARE, Outlook, Viewpoint, validate
+from calida.validation import PSEUDOCAL_SHARE, DomainPredictions, Predictor, validate
 
 CLASSES = 10
 BACKBONE = "compact"
@@ -49,14 +49,14 @@ class Task:
     target: str
     epochs: int = 8
 
-    def open(self, seed: int, change: str) -> tuple[Labelled, Labelled]:
+    def open(self, seed: int, change: str) -> tuple[Labeled, Labeled]:
         """Both domains at 20 x 20 pixels; the target's labels serve the oracle, and to make classes rare."""
-        data = open_data(RunConfig(self.source, self.target, target_labels="inside", size=20, seed=seed))
+        data = open_data(RunConfig(source=self.source, target=self.target, target_labels="inside", size=20, seed=seed))
         assert isinstance(data.source.samples, Tensor)
         assert isinstance(data.target.samples, Tensor)
         assert data.truth is not None
-        target = CHANGES[change](Labelled(data.target.samples, data.truth), seed)
-        return Labelled(data.source.samples, data.labels), target
+        target = CHANGES[change](Labeled(data.target.samples, data.truth), seed)
+        return Labeled(data.source.samples, data.labels), target
 
 
 @dataclass(frozen=True)
@@ -66,17 +66,17 @@ class Setting:
     change: str = "none"  # of the target
 
 
-def dim(target: Labelled, seed: int) -> Labelled:
+def dim(target: Labeled, seed: int) -> Labeled:
     """A quarter of the brightness: inputs that were scaled wrongly."""
     assert isinstance(target.x, Tensor)
-    return Labelled((target.x.float() * 0.25).to(target.x.dtype), target.y)
+    return Labeled((target.x.float() * 0.25).to(target.x.dtype), target.y)
 
 
-def unbalance(target: Labelled, seed: int) -> Labelled:
+def unbalance(target: Labeled, seed: int) -> Labeled:
     """Three classes as they are, a tenth of every other."""
     kept = skewed_rows(target.y, 3, seed).sort().values
     assert isinstance(target.x, Tensor)
-    return Labelled(target.x[kept], target.y[kept])
+    return Labeled(target.x[kept], target.y[kept])
 
 
 CHANGES = {"none": lambda target, seed: target, "dim": dim, "unbalanced": unbalance}
@@ -92,13 +92,13 @@ TUNED_ON = ("mnist-usps", "mnist5k-uci")  # defaults were chosen on these, and r
 _AS_RUN = {"statistics": "both"}
 _OURS_AS_RUN = {
     "diversity": 4.0,
-    "teacher_memory": 0.0,
-    "share_doubt": "inf",
-    "shortest_epoch": 1,
-    "longest_epoch": None,
-    "shortest_round": 1,
-    "longest_round": None,
-    "teacher_steps": "inf",
+    "memory": 0.0,
+    "uniform_prior_slack": "inf",
+    "min_batches_per_epoch": 1,
+    "max_batches_per_epoch": None,
+    "min_batches_per_round": 1,
+    "max_batches_per_round": None,
+    "max_steps": "inf",
 }
 SETTINGS = {
     "calida": Setting("calida", _OURS_AS_RUN),
@@ -131,7 +131,7 @@ def train(task: str, name: str, seed: int, work: Path) -> None:
             path = folder / f"{record['phase']}-{record['round']}.safetensors"
             save_file({key: value.contiguous() for key, value in tensors.items()}, path)
 
-    values = {"pretrain_epochs": TASKS[task].epochs, **SHORT, **setting.values}
+    values = {"epochs": TASKS[task].epochs, **SHORT, **setting.values}
     options: dict[str, Any] = {"backbone": BACKBONE, "seed": seed, "device": "cpu", "folder": folder, "observe": keep}
     options |= {"guard": False, "choice": "last", "num_classes": CLASSES}
     adapt(tuple(source), target.x, setting.recipe, **options, **values)  # type: ignore[arg-type]
@@ -149,16 +149,18 @@ def judge(folder: Path) -> dict[str, Any]:
     _, held = split_validation(source.y, 0.1, seeds)
     assert isinstance(source.x, Tensor)
     shape = tuple(source.x.shape[1:])
-    classifier = build_classifier(Network(shape, CLASSES, BACKBONE, recipe.gaussian, "auto", Scale.of(source.x)), seeds)
-    validation = Labelled(source.x[held], source.y[held])
-    viewpoint = Viewpoint(validation, target.x, recipe.num_samples, seeds, 4 * recipe.batch_size)
+    classifier = build_classifier(
+        Network(shape, CLASSES, BACKBONE, recipe.posterior.gaussian, "auto", Scale.of(source.x)), seeds
+    )
+    validation = Labeled(source.x[held], source.y[held])
+    predictor = Predictor(validation, target.x, recipe.posterior.num_samples, seeds, 4 * recipe.optimization.batch_size)
     candidates, log_probs = [], []
     for index, weights in enumerate(candidate_files(folder)):
         classifier.load_state_dict(load_file(weights))
-        outlook = viewpoint.look(classifier.eval())
+        predictions = predictor.predict_domains(classifier.eval())
         place = {"phase": weights.stem.rsplit("-", 1)[0], "round": index - 1, "rounds": SHORT["rounds"]}
-        candidates.append({**place, **describe(outlook, viewpoint, classifier, target.y, seeds)})
-        log_probs.append(outlook.target.log_probs.numpy())
+        candidates.append({**place, **describe(predictions, predictor, classifier, target.y, seeds)})
+        log_probs.append(predictions.target.log_probs.numpy())
     np.savez(folder / "target.npz", *log_probs)
     seconds = json.loads((folder / "done.json").read_text())["seconds"]
     return {
@@ -178,21 +180,23 @@ def candidate_files(folder: Path) -> Iterator[Path]:
     yield from sorted(folder.glob("adapt-*.safetensors"))
 
 
-def describe(outlook: Outlook, viewpoint: Viewpoint, model: Classifier, truth: Tensor, seeds: Seeds) -> dict[str, Any]:
-    grounds = Grounds(outlook, viewpoint.mix(model, outlook.target.labels, PSEUDOCAL_SHARE))
-    target = outlook.target.log_probs.double()
-    temperatures = {name: method.temperature(grounds) for name, method in CALIBRATIONS.items()}
+def describe(
+    predictions: DomainPredictions, predictor: Predictor, model: Classifier, truth: Tensor, seeds: Seeds
+) -> dict[str, Any]:
+    data = CalibrationData(predictions, predictor.mix(model, predictions.target.labels, PSEUDOCAL_SHARE))
+    target = predictions.target.log_probs.double()
+    temperatures = {name: method.temperature(data) for name, method in CALIBRATIONS.items()}
     temperatures["oracle"] = fit_temperature(target, truth)
     wrong = (target.argmax(-1) != truth).double()
     return {
-        "validators": validate(outlook, seeds),
-        "source": describe_labelled(outlook.validation, outlook.labels),
-        "target": describe_target(outlook.target),
+        "validators": validate(predictions, seeds),
+        "source": describe_labeled(predictions.validation, predictions.labels),
+        "target": describe_target(predictions.target),
         "temperature": temperatures,
-        "estimate": {name: estimate(grounds) for name, estimate in ESTIMATES.items()},
+        "estimate": {name: estimate(data) for name, estimate in ESTIMATES.items()},
         "oracle_accuracy": 1 - float(wrong.mean()),
         "oracle_ece": {key: float(calibration_error(temper(target, t), truth)) for key, t in temperatures.items()},
-        "oracle_aurc": {key: float(aurc(score.double(), wrong)) for key, score in outlook.target.scores().items()},
+        "oracle_aurc": {key: float(aurc(score.double(), wrong)) for key, score in predictions.target.scores().items()},
     }
 
 

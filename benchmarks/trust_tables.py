@@ -22,7 +22,7 @@ from scipy.stats import spearmanr
 
 from benchmarks.trust import SETTINGS, TASKS, TUNED_ON
 from calida.adaptation import AUTO_RECIPES
-from calida.calibration import (
+from calida.estimation import (
     CALIBRATIONS,
     DEFAULT_CALIBRATION,
     DEFAULT_ESTIMATE,

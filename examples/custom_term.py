@@ -41,7 +41,7 @@ def main() -> None:
             target,
             recipe="rer-1",
             terms=terms,
-            pretrain_epochs=10,
+            epochs=10,
             rounds=5,
             oracle_labels=truth,
         )

@@ -26,7 +26,7 @@ def main() -> None:
     x, y = make_table(600, drift=0.0, seed=0)
     x_target, truth = make_table(600, drift=6.0, seed=1)  # the truth is only looked at in the last lines
 
-    adapter = calida.CalibratedAdapter(settings={"pretrain_epochs": 10, "rounds": 5})
+    adapter = calida.CalibratedAdapter(settings={"epochs": 10, "rounds": 5})
     search = GridSearchCV(
         adapter,
         {"settings__diversity": [0.0, 4.0]},

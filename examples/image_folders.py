@@ -51,7 +51,7 @@ def main() -> None:
             image.save(path)
 
     command = [sys.executable, "-m", "calida"]
-    quick = ["--set", "pretrain_epochs=8", "--set", "rounds=4"]
+    quick = ["--set", "epochs=8", "--set", "rounds=4"]
     adapt = ["adapt", "--source", str(SOURCE), "--target", str(TARGET), "--out", str(RUN), *quick]
     subprocess.run([*command, *adapt], check=True)
     subprocess.run([*command, "predict", str(RUN), str(TARGET), "--out", str(FOLDER / "new.csv")], check=True)

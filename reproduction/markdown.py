@@ -5,28 +5,27 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from calida.recipes import Recipe
+from calida.recipes.settings import to_plain
 from calida.studies import RunRecord
+from calida.studies.older_records import grouped_settings
 
 _SETTINGS = {
-    "M": "num_samples",
-    "sampled layers": "sampled",
-    "batch": "batch_size",
-    "optimiser": "optimizer",
-    "source epochs": "pretrain_epochs",
-    "source rate": "pretrain_learning_rate",
-    "rounds": "rounds",
-    "rate": "learning_rate",
-    "order": "order",
-    "class shares": "selection_shares",
-    "portion": "portion",
-    "GVR weight": "gvr_weight",
-    "groups": "gvr_groups",
-    "inner step": "gvr_inner_step",
-    "GVR steps": "gvr_share",
+    "M": "posterior.num_samples",
+    "sampled layers": "posterior.sampled",
+    "batch": "optimization.batch_size",
+    "source epochs": "pretraining.epochs",
+    "source rate": "pretraining.learning_rate",
+    "rounds": "adaptation.rounds",
+    "rate": "adaptation.learning_rate",
+    "order": "entropy.order",
+    "class shares": "pseudo_labels.class_shares",
+    "portion": "pseudo_labels.portion",
+    "GVR weight": "gradient_variance.weight",
+    "groups": "gradient_variance.groups",
+    "inner step": "gradient_variance.inner_step",
+    "GVR steps": "gradient_variance.share",
 }
-_ADAPTING = ("rounds", "learning_rate", "order")
-_SELF_TRAINING = ("selection_shares", "portion")
-_GROUPED = ("gvr_weight", "gvr_groups", "gvr_inner_step", "gvr_share")
 
 
 def grid(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
@@ -58,19 +57,22 @@ def made_with(mine: Sequence[RunRecord]) -> str:
 
 def settings_grid(rows: Iterable[tuple[str, Mapping[str, Any]]]) -> str:
     """The settings that decide, a line a row; a dash where it has no use for one."""
-    return grid(
-        ["row", *_SETTINGS], [[name, *(_shown(values, key) for key in _SETTINGS.values())] for name, values in rows]
-    )
-
-
-def _shown(values: Mapping[str, Any], key: str) -> str:
-    adapts = bool(values.get("rounds"))
-    self_training = adapts and values.get("order") == "inf" and values.get("selection") != "none"
-    grouped = adapts and bool(values.get("gvr_weight") or values.get("gvr_groups_only"))
-    for keys, used in ((_ADAPTING, adapts), (_SELF_TRAINING, self_training), (_GROUPED, grouped)):
-        if key in keys and not used:
-            return "-"
-    return _in_words(values.get(key))
+    lines = []
+    for name, settings in rows:
+        recipe = Recipe(name).with_settings(grouped_settings(settings))
+        used = {
+            "adaptation": recipe.adaptation.rounds > 0,
+            "entropy": recipe.entropy.order is not None,
+            "pseudo_labels": recipe.uses_pseudo_labels,
+            "gradient_variance": recipe.gradient_variance.grouped,
+        }
+        values = recipe.each()
+        shown = [
+            _in_words(to_plain(values[full].value)) if used.get(full.split(".")[0], True) else "-"
+            for full in _SETTINGS.values()
+        ]
+        lines.append([name, *shown])
+    return grid(["row", *_SETTINGS], lines)
 
 
 def _in_words(value: object) -> str:

@@ -52,9 +52,11 @@ def memory_plan(network: Network, recipe: Recipe, backbone: nn.Module | None = N
     """
     with torch.device("meta"):
         model = build_classifier(network, Seeds(0), None if backbone is None else copy.deepcopy(backbone).to("meta"))
-    *_, phase = phases(replace(recipe, gvr_weight=0.0, gvr_groups_only=False))
+    plain = recipe.with_settings({"gradient_variance.weight": 0.0, "groups_only": False})
+    *_, phase = phases(plain)
     rehearsal = _Rehearsal(model.train(), network, phase)
-    settings: dict[str, Any] = {"groups": recipe.gvr_groups, "bound": recipe.gvr_bound, "part": recipe.gvr_part}
+    variance = recipe.gradient_variance
+    settings: dict[str, Any] = {"groups": variance.groups, "bound": variance.bound, "part": variance.part}
     trainable = [p for p in model.parameters() if p.requires_grad]
     return MemoryPlan(
         parameters=sum(p.numel() for p in trainable),
@@ -96,11 +98,11 @@ class _Rehearsal:
                 del loss
         return max(found)
 
-    def peak(self, regulariser: GradientVariance | None) -> int:
-        objective = replace(self.phase.objective, gradient_variance=regulariser)
-        turns = [domains for domains in self.turns if regulariser is None or regulariser.domain in domains]
+    def peak(self, regularizer: GradientVariance | None) -> int:
+        objective = replace(self.phase.objective, gradient_variance=regularizer)
+        turns = [domains for domains in self.turns if regularizer is None or regularizer.domain in domains]
         with self.memory:
-            self.model.lay_out(torch.channels_last if regulariser is None else torch.contiguous_format)  # as a run does
+            self.model.lay_out(torch.channels_last if regularizer is None else torch.contiguous_format)  # as a run does
             self.memory.peak = 0
             optimizer = self._optimizer()
             for domains in turns or self.turns:

@@ -81,7 +81,8 @@ def show_memory(screen: Screen, task: StudyTask, classes: int = 12) -> dict[str,
     recipe = task.job("brer-inf-gvr", 0).recipe
     shape = (3, task.size or 224, task.size or 224)
     plan = memory_plan(Network(shape, classes, task.backbone, gaussian=True), recipe)
-    title = f"{task.backbone}, {shape[1]} pixels, batches of {recipe.batch_size}, {recipe.gvr_groups} groups"
+    batch, groups = recipe.optimization.batch_size, recipe.gradient_variance.groups
+    title = f"{task.backbone}, {shape[1]} pixels, batches of {batch}, {groups} groups"
     grid = Grid("memory of a training step", "GB", title=title, title_justify="left")
     for name, words in _MEMORY.items():
         grid.add_row(words, f"{getattr(plan, name) / 1e9:.2f}")

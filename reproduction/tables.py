@@ -34,7 +34,7 @@ class Table:
     seeds: int = 4
 
 
-_EXPECTED: Mapping[str, Any] = {"selection_shares": "uniform"}
+_EXPECTED: Mapping[str, Any] = {"class_shares": "uniform"}
 
 
 def _digit_rows(figures: str, settings: Mapping[str, Any]) -> tuple[Row, ...]:

@@ -9,7 +9,7 @@ from typing import Any
 from calida.studies import StudyTask
 from reproduction.tables import MNIST_USPS, SVHN_MNIST, VISDA17
 
-_TINY: Mapping[str, Any] = {"pretrain_epochs": 1, "rounds": 2, "passes": 1, "batch_size": 40, "gvr_groups": 2}
+_TINY: Mapping[str, Any] = {"epochs": 1, "rounds": 2, "passes": 1, "batch_size": 40, "groups": 2}
 
 
 PROTOCOLS: dict[str, dict[str, StudyTask]] = {
@@ -23,7 +23,7 @@ PROTOCOLS: dict[str, dict[str, StudyTask]] = {
             validation=0.03,  # of 73,257
             precision="bf16",
             # A large source: few epochs, settled at their end; rounds are parts of it, and many enough to settle too.
-            settings={"pretrain_epochs": 8, "pretrain_final_rate": 0.03, "rounds": 30, "longest_round": 54},
+            settings={"epochs": 8, "pretraining.final_rate_fraction": 0.03, "rounds": 30, "max_batches_per_round": 54},
         ),
         VISDA17: StudyTask(
             VISDA17,
@@ -33,7 +33,7 @@ PROTOCOLS: dict[str, dict[str, StudyTask]] = {
             size=224,
             measure="mean_class_accuracy",
             # The released scripts: batches of 32, GVR in 4 groups of 8, SGD with Nesterov's momentum.
-            settings={"batch_size": 32, "gvr_groups": 4, "optimizer": "sgd"},
+            settings={"batch_size": 32, "groups": 4, "optimizer": "sgd"},
         ),
     },
 }

@@ -50,6 +50,6 @@ def _draw(label: int, photographed: bool, size: int, generator: np.random.Genera
     angles = np.linspace(0, 2 * np.pi, label + 3, endpoint=False) + generator.uniform(0, 0.3)
     centre, radius = size / 2 + generator.uniform(-3, 3, 2), size * generator.uniform(0.3, 0.4)
     corners = [(float(x), float(y)) for x, y in centre + radius * np.stack([np.cos(angles), np.sin(angles)], 1)]
-    colour = tuple(int(value) for value in generator.integers(120, 255, 3))
-    ImageDraw.Draw(image).polygon(corners, fill=colour)
+    color = tuple(int(value) for value in generator.integers(120, 255, 3))
+    ImageDraw.Draw(image).polygon(corners, fill=color)
     return image

@@ -14,7 +14,7 @@ from calida.cli import main
 
 def quick(rounds):
     """Options of a run that takes seconds."""
-    brief = {"pretrain_epochs": 4, "shortest_epoch": 1, "rounds": rounds, "shortest_round": 1, "batch_size": 16}
+    brief = {"epochs": 4, "min_batches_per_epoch": 1, "rounds": rounds, "min_batches_per_round": 1, "batch_size": 16}
     return [*(word for name, value in brief.items() for word in ("--set", f"{name}={value}")), "--backbone", "lenet"]
 
 

@@ -13,8 +13,8 @@ from calida.objective import TargetEntropy
 from calida.recipes import phases
 from calida.uncertainty import renyi_entropy
 
-SMALL = {"batch_size": 40, "pretrain_epochs": 2, "rounds": 2, "passes": 1, "device": "cpu"}
-IMAGES = {**SMALL, "batch_size": 8, "pretrain_epochs": 1, "rounds": 1}
+SMALL = {"batch_size": 40, "epochs": 2, "rounds": 2, "passes": 1, "device": "cpu"}
+IMAGES = {**SMALL, "batch_size": 8, "epochs": 1, "rounds": 1}
 FRAME = pd.DataFrame(np.zeros((200, 2)), columns=["a", "b"])
 
 
@@ -42,7 +42,7 @@ def test_batches_shrink_to_the_domain_that_they_come_from():
     source, target, _ = shift.make(rows=200)
     little = tuple(part[:34] for part in source)
     few = calida.adapt(little, target, "rer-inf-gvr", **SMALL)
-    assert few.recipe.batch_size == 30  # less what is held out
+    assert few.recipe.optimization.batch_size == 30  # less what is held out
     same = calida.adapt(little, target, "rer-inf-gvr", **{**SMALL, "batch_size": 30})
     assert all(torch.equal(value, same.classifier.state_dict()[k]) for k, value in few.classifier.state_dict().items())
     for rows in (3, 30):
@@ -55,7 +55,7 @@ def test_a_feature_that_only_varies_in_the_target_does_not_drown_the_others():
     (x, y), target, truth = shift.make(rows=400)
     noise = torch.randn(800, 1, generator=torch.Generator().manual_seed(0))
     wider = (torch.cat([x, noise[:400] / 1000], 1), y), torch.cat([target, noise[400:]], 1)
-    options = {"recipe": "source", "pretrain_epochs": 10, "batch_size": 40, "device": "cpu"}
+    options = {"recipe": "source", "epochs": 10, "batch_size": 40, "device": "cpu"}
     plain, beside = (calida.adapt(*data, **options).predict(data[1]) for data in (((x, y), target), wider))
     accuracies = [float((prediction.labels == truth).float().mean()) for prediction in (plain, beside)]
     assert accuracies[1] > accuracies[0] - 0.05
@@ -170,7 +170,7 @@ def spoiled(x, value):
         ((X, Y), (TARGET, Y), {}, "target is an array of samples without labels"),
         (X, TARGET, {}, r"source is a pair \(samples, labels\)"),
         ((X, Y), TARGET, {"recipe": "rer-infty"}, "unknown recipe 'rer-infty'; did you mean rer-inf"),
-        ((X, Y), TARGET, {"round": 3}, "unknown setting 'round'; did you mean rounds"),
+        ((X, Y), TARGET, {"round": 3}, "unknown setting 'round'; did you mean adaptation.rounds"),
         ((X, Y), TARGET, {"validation": 1.5}, "validation share"),
         ((X, Y), TARGET, {"oracle_labels": Y[:5]}, "oracle has 200 samples but labels of shape"),
         ((X, Y), TARGET, {"backbone": "resnet"}, "unknown backbone 'resnet'"),
@@ -183,7 +183,7 @@ def spoiled(x, value):
         ((X, Y), TARGET, {"device": "meta"}, "the device meta cannot be used here"),
         ((X, Y), TARGET, {"backbone": nn.Linear(5, 3)}, r"the backbone cannot read samples of shape \(6,\)"),
         ((X, Y), TARGET, {"backbone": None}, "backbone is a name or an nn.Module, not None"),
-        ((X, Y), TARGET, {"recipe": "rer-1-gvr", "gvr_part": "tail", "gvr_groups": 4}, "no parameter matches"),
+        ((X, Y), TARGET, {"recipe": "rer-1-gvr", "part": "tail", "groups": 4}, "no parameter matches"),
         ((X, Y), TARGET, {"recipe": None}, "unknown recipe 'None'"),
         ((X, Y), TARGET, {"terms": {"likelihood": calida.Weighted(TargetEntropy())}}, "a term 'likelihood' of its own"),
         ((X, Y), TARGET, {"rounds": 0, "terms": {"a": calida.Weighted(TargetEntropy())}}, "no rounds of adaptation"),
@@ -272,7 +272,7 @@ def test_folders_are_checked_before_training(tmp_path):
 )
 def test_unusual_backbones_work(own):
     source, target, _ = shift.make(rows=200)
-    made = calida.adapt(source, target, "rer-1-gvr", backbone=own, gvr_groups=4, **SMALL)
+    made = calida.adapt(source, target, "rer-1-gvr", backbone=own, groups=4, **SMALL)
     assert made.predict(target).log_probs.isfinite().all()
 
 
@@ -286,7 +286,7 @@ def test_a_foreign_folder_is_not_a_model(tmp_path):
 
 def test_adaptation_from_a_start_is_the_whole_run_bit_for_bit():
     source, target, truth = shift.make(rows=120)
-    options = {"pretrain_epochs": 2, "batch_size": 20, "seed": 5, "device": "cpu"}
+    options = {"epochs": 2, "batch_size": 20, "seed": 5, "device": "cpu"}
     whole = calida.adapt(source, target, "brer-inf", rounds=2, oracle_labels=truth, **options)
     start = calida.adapt(source, target, "bsource", oracle_labels=truth, **options)
     parted = calida.adapt(source, target, "brer-inf", rounds=2, oracle_labels=truth, start=start, **options)
@@ -301,7 +301,7 @@ def test_a_start_may_come_from_another_target():
     """Its records are then looked at anew: nothing of the other target is taken for this one's."""
     source, target, _ = shift.make(rows=120)
     options = {"batch_size": 20, "device": "cpu"}
-    start = calida.adapt(source, target + 3, "source", pretrain_epochs=2, **options)
+    start = calida.adapt(source, target + 3, "source", epochs=2, **options)
     adapted = calida.adapt(source, target, "rer-1", start=start, rounds=1, **options)
     looked = [record for record in adapted.history if "target" in record]
     assert [record["phase"] for record in looked] == ["pretrain", "adapt"]
@@ -310,14 +310,14 @@ def test_a_start_may_come_from_another_target():
 
 def test_a_start_of_another_shape_is_refused():
     source, target, _ = shift.make(rows=60)
-    start = calida.adapt(source, target, "source", pretrain_epochs=1, device="cpu")
+    start = calida.adapt(source, target, "source", epochs=1, device="cpu")
     with pytest.raises(calida.InputError, match="the start has gaussian False where this run has True"):
         calida.adapt(source, target, "brer-1", start=start, rounds=1, device="cpu")
 
 
 def test_a_run_from_one_start_is_not_resumed_from_another(tmp_path):
     source, target, _ = shift.make(rows=60)
-    starts = [calida.adapt(source, target, "source", pretrain_epochs=n, device="cpu") for n in (1, 2)]
+    starts = [calida.adapt(source, target, "source", epochs=n, device="cpu") for n in (1, 2)]
     options = {"rounds": 1, "device": "cpu", "folder": tmp_path}
     calida.adapt(source, target, "rer-1", start=starts[0], **options)
     with pytest.raises(calida.CheckpointError, match="start"):
@@ -327,7 +327,7 @@ def test_a_run_from_one_start_is_not_resumed_from_another(tmp_path):
 def test_a_run_is_not_resumed_with_other_names_of_classes(tmp_path):
     source, target, _ = shift.make(rows=60)
     names = [f"class {index}" for index in range(int(source[1].max()) + 1)]
-    options = {"rounds": 1, "pretrain_epochs": 1, "device": "cpu", "folder": tmp_path, "num_classes": len(names)}
+    options = {"rounds": 1, "epochs": 1, "device": "cpu", "folder": tmp_path, "num_classes": len(names)}
     calida.adapt(source, target, "rer-1", class_names=names, **options)
     with pytest.raises(calida.CheckpointError, match="classes"):
         calida.adapt(source, target, "rer-1", class_names=names[::-1], resume=True, **options)
@@ -338,7 +338,7 @@ def test_a_backbone_begins_with_the_weights_of_a_file(tmp_path):
     backbone = torch.nn.Sequential(torch.nn.Linear(6, 8, bias=False), torch.nn.Tanh())
     weights = {"0.weight": torch.randn(8, 6), "fc.weight": torch.randn(3, 8)}  # a classifier's own are left out
     save_file(weights, tmp_path / "weights.safetensors")
-    options = {"backbone": backbone, "device": "cpu", "pretrain_epochs": 1, "pretrain_learning_rate": 1e-12}
+    options = {"backbone": backbone, "device": "cpu", "epochs": 1, "pretraining.learning_rate": 1e-12}
     adapted = calida.adapt(source, target, "source", backbone_weights=tmp_path / "weights.safetensors", **options)
     assert torch.allclose(adapted.classifier.backbone[0].weight, weights["0.weight"], atol=1e-6)
     for name, content in {"short": {"0.weight": torch.zeros(2, 2)}, "empty": {"other": torch.zeros(1)}}.items():
@@ -352,7 +352,7 @@ def test_a_backbone_begins_with_the_weights_of_a_file(tmp_path):
 
 def test_sgd_is_nesterovs_and_resumes_bit_for_bit(tmp_path):
     source, target, _ = shift.make(rows=60)
-    options = {"optimizer": "sgd", "pretrain_epochs": 2, "rounds": 2, "batch_size": 20, "device": "cpu"}
+    options = {"optimizer": "sgd", "epochs": 2, "rounds": 2, "batch_size": 20, "device": "cpu"}
     whole = calida.adapt(source, target, "rer-1", **options)
 
     def stop(record):

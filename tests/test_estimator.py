@@ -23,7 +23,7 @@ import calida
 from calida.estimator import CalibratedAdapter, label_free_score
 
 ROWS = 192
-SETTINGS = {"batch_size": 60, "pretrain_epochs": 2, "rounds": 2, "passes": 1}
+SETTINGS = {"batch_size": 60, "epochs": 2, "rounds": 2, "passes": 1}
 (_X, _Y), _TARGET, _ = shift.make(rows=ROWS)
 X, Y, TARGET = _X.double().numpy(), _Y.numpy(), _TARGET.double().numpy()
 FEATURES = [f"feature {index}" for index in range(X.shape[1])]
@@ -58,7 +58,7 @@ def bayesian():
     return make("brer-inf").fit(X, Y, X_target=TARGET)
 
 
-@parametrize_with_checks([CalibratedAdapter(settings={"pretrain_epochs": 5}, device="cpu")])
+@parametrize_with_checks([CalibratedAdapter(settings={"epochs": 5}, device="cpu")])
 def test_scikit_learns_own_checks(estimator, check):
     check(estimator)
 
@@ -177,7 +177,7 @@ def test_what_cannot_be_fitted_is_said(change, sentence):
     ("parameters", "sentence"),
     [
         ({"recipe": "rer-infty"}, "unknown recipe 'rer-infty'"),
-        ({"settings": {"round": 3}}, "unknown setting 'round'; did you mean rounds"),
+        ({"settings": {"round": 3}}, "unknown setting 'round'; did you mean adaptation.rounds"),
         ({"settings": [3]}, r"settings is a mapping from names to values, not \[3\]"),
         ({"validation": 1.5}, "validation share"),
         ({"backbone": "dtn"}, "reads images"),
@@ -229,23 +229,23 @@ def _axis(library):
 @pytest.mark.parametrize("recipe", ["brer-inf", "rer-1-gvr", "dual", "mmd"])
 @pytest.mark.parametrize(("source", "target", "batch"), [(24, 9, 20), (24, 2, 20), (9, 30, 5), (6, 6, 4)])
 def test_batches_shrink_to_what_the_source_has(recipe, source, target, batch):
-    settings = {"pretrain_epochs": 2, "rounds": 2}
+    settings = {"epochs": 2, "rounds": 2}
     estimator = CalibratedAdapter(recipe, settings, device="cpu").fit(X[:source], Y[:source], X_target=TARGET[:target])
-    assert estimator.adapted_.recipe.batch_size == batch
-    assert estimator.adapted_.recipe.gvr_groups == min(10, batch // 2)
+    assert estimator.adapted_.recipe.optimization.batch_size == batch
+    assert estimator.adapted_.recipe.gradient_variance.groups == min(10, batch // 2)
     assert np.allclose(estimator.predict_proba(TARGET).sum(1), 1)
     assert np.isfinite(estimator.predict_log_proba(TARGET)).all()
 
 
 def test_the_smallest_data():
-    smallest = CalibratedAdapter(settings={"pretrain_epochs": 2}).fit([[0.0], [0.1], [1.0]], list("aab"))
-    assert smallest.adapted_.recipe.batch_size == 2
+    smallest = CalibratedAdapter(settings={"epochs": 2}).fit([[0.0], [0.1], [1.0]], list("aab"))
+    assert smallest.adapted_.recipe.optimization.batch_size == 2
     tiny = make("rer-inf").fit(X[:9], [0] * 8 + [1], X_target=TARGET[:2])
     assert tiny.predict_proba(TARGET).shape == (ROWS, 2)
 
 
 def test_enough_data_leaves_the_recipe_alone():
-    own = calida.get_recipe("rer-1").with_settings(**SETTINGS, gvr_groups=30)
+    own = calida.get_recipe("rer-1").with_settings(**SETTINGS, groups=30)
     assert CalibratedAdapter(own, device="cpu").fit(X, Y, X_target=TARGET).adapted_.recipe == own
 
 
@@ -304,7 +304,7 @@ def test_one_setting_can_be_set_by_name():
 
 def test_random_states_become_seeds():
     def seed(state):
-        return make("source", state, pretrain_epochs=1).fit(X, Y).adapted_.seed
+        return make("source", state, epochs=1).fit(X, Y).adapted_.seed
 
     assert seed(11) == seed(np.int64(11)) == 11
     assert seed(np.random.RandomState(11)) == seed(np.random.RandomState(11)) != 11
@@ -346,7 +346,7 @@ def test_the_label_free_score_is_what_calida_select_decides_by(adapted):
     raw = source_only.adapted_.predict(X, raw=True).log_probs
     assert label_free_score(source_only) == pytest.approx(class_correlation(raw), rel=1e-5)
     # Two points far apart, each in a class of its own: all that can be told apart, sqrt 2, and no more.
-    sure = make("source", pretrain_epochs=20).fit(np.sign(X) * [9, 0, 0, 0, 0, 0], X[:, 0] > 0)
+    sure = make("source", epochs=20).fit(np.sign(X) * [9, 0, 0, 0, 0, 0], X[:, 0] > 0)
     assert 1.3 < label_free_score(sure) < np.sqrt(2)
     # One point: whatever is said of it, it tells nothing apart.
     same = make().fit(X, Y, X_target=np.repeat(TARGET[:1], 50, 0))

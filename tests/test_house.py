@@ -26,10 +26,11 @@ FLOORS = [
     "uncertainty",
     "data",
     "model",
+    "shift",
     "selection",
     "objective",
     "validation",
-    "calibration",
+    "estimation",
     "training",
     "recipes",
     "adaptation",
@@ -165,3 +166,7 @@ def test_links_between_documents_lead_somewhere():
     for path in DOCUMENTS:
         for link in re.findall(r"\]\((?!https?:)([^)#]+)", path.read_text()):
             assert (path.parent / link).exists(), f"{path.name}: {link}"
+
+
+def test_the_page_of_settings_is_that_of_the_code():
+    assert (ROOT / "docs" / "settings.md").read_text() == succeed("recipes", "--markdown").stdout

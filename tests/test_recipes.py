@@ -31,7 +31,7 @@ NAMES = [
 ]  # fmt: skip
 # All rounds are run and the last is returned: these tests are about what a recipe does, not about which round is best.
 LAST = {"choice": "last", "guard": False}
-SMALL = {"batch_size": 40, "pretrain_epochs": 8, "gvr_groups": 4, "validation": 0.2, "device": "cpu", **LAST}
+SMALL = {"batch_size": 40, "epochs": 8, "groups": 4, "validation": 0.2, "device": "cpu", **LAST}
 
 
 def run(recipe, seed=0, rows=400, **settings):
@@ -53,8 +53,8 @@ def test_the_named_recipes_are_there():
 def test_colours_are_varied_only_where_the_target_has_any(colourful):
     x, y = torch.rand(80, 3, 8, 8), torch.arange(80) % 2
     target = torch.rand(80, 3 if colourful else 1, 8, 8).expand(-1, 3, -1, -1)
-    brief = {"pretrain_epochs": 1, "rounds": 1, "batch_size": 20, "choice": "last", "guard": False}
-    one, other = (calida.adapt((x, y), target, colour=strength, **brief) for strength in (0.0, 1.0))
+    brief = {"epochs": 1, "rounds": 1, "batch_size": 20, "choice": "last", "guard": False}
+    one, other = (calida.adapt((x, y), target, color=strength, **brief) for strength in (0.0, 1.0))
     same = [
         torch.equal(value, other.classifier.state_dict()[name]) for name, value in one.classifier.state_dict().items()
     ]
@@ -71,9 +71,9 @@ def test_classes_out_of_balance_in_both_domains_do_not_pass_for_a_shift():
         return x + 2.1 * (2 * y - 1)[:, None] * torch.eye(8)[0], y
 
     source, (target, truth) = blobs(0.2, seed=0), blobs(0.8, seed=50)
-    settings = {"pretrain_epochs": 10, "rounds": 5, "oracle_labels": truth, **LAST}
+    settings = {"epochs": 10, "rounds": 5, "oracle_labels": truth, **LAST}
     found, lost = (
-        calida.adapt(source, target, "calida", share_doubt=doubt, **settings).history[-1]["oracle"]["accuracy"]
+        calida.adapt(source, target, "calida", uniform_prior_slack=doubt, **settings).history[-1]["oracle"]["accuracy"]
         for doubt in (1.0, math.inf)
     )
     assert found > 0.85
@@ -93,18 +93,18 @@ def test_every_recipe_beats_source_only_on_a_constructed_shift(name, source_only
 @pytest.mark.parametrize("guard", [True, False])
 def test_a_budget_that_cannot_be_met_is_said_so(guard):
     """With what was reached: a budget of nearly nothing, and a multiplier that may not grow."""
-    made = run("dual", entropy_budget=1e-5, dual_maximum=0.05, rounds=4, guard=guard)
+    made = run("dual", budget=1e-5, dual_maximum=0.05, rounds=4, guard=guard)
     (warning,) = [one for one in made.trust.warnings if "budget" in one]
     assert "The entropy budget of 1e-05 nats was not reached: the target ended at " in warning
     assert "maximum of 0.05" in warning
-    met = run("dual", entropy_budget=5.0, rounds=2, guard=guard)
+    met = run("dual", budget=5.0, rounds=2, guard=guard)
     assert not [one for one in met.trust.warnings if "budget" in one]
 
 
 @pytest.mark.parametrize("seed", [0, 1, 2])
 def test_dual_ascent_ends_on_its_budget(seed):
     """Enough samples that one batch is like another: the target's entropy is steered by what batches show of it."""
-    settings = {"rows": 1000, "batch_size": 100, "pretrain_epochs": 20, "passes": 2}
+    settings = {"rows": 1000, "batch_size": 100, "epochs": 20, "passes": 2}
     last = run("dual", seed, rounds=15, **settings).history[-1]
     budget = last["multipliers"]["target_entropy"]["budget"]
     assert last["target"]["entropy"] == pytest.approx(budget, rel=0.1)
@@ -150,13 +150,14 @@ def test_mmd_draws_the_features_together():
 
 def test_names_say_order_network_and_gradient_variance():
     recipe = get_recipe("brer-2.5-gvr")
-    assert (recipe.name, recipe.gaussian, recipe.order, recipe.gvr_weight > 0) == ("brer-2.5-gvr", True, 2.5, True)
-    assert get_recipe("rer-inf").order == math.inf
-    assert get_recipe("rer-1").gaussian is False
-    assert get_recipe("brer-1").num_samples == 10
+    assert (recipe.name, recipe.posterior.gaussian, recipe.entropy.order) == ("brer-2.5-gvr", True, 2.5)
+    assert recipe.gradient_variance.weight == 1.0
+    assert get_recipe("rer-inf").entropy.order == math.inf
+    assert get_recipe("rer-1").posterior.gaussian is False
+    assert get_recipe("brer-1").posterior.num_samples == 10
     assert get_recipe("rer-1.0000001").name == "rer-1.0000001"
     for rounds in (2, 5, 10):
-        temperature = phases(get_recipe("annealed").with_settings(rounds=rounds))[1].teaching.temperature
+        temperature = phases(get_recipe("annealed").with_settings(rounds=rounds))[1].pseudo_labeler.temperature
         assert [temperature(0, rounds), temperature(rounds - 1, rounds)] == [1.0, 0.0]
 
 
@@ -175,43 +176,65 @@ def test_recipes_survive_json(recipe):
 
 def test_settings_take_what_config_files_can_say():
     recipe = get_recipe("rer-inf").with_settings(order="inf", portion=[0.2, 0.1, 0.9], source_portion=0.5, rounds=3.0)
-    assert recipe.order == math.inf
-    assert recipe.portion == Ramp(0.2, 0.1, 0.9)
-    assert recipe.source_portion == Ramp(0.5)
-    assert recipe.rounds == 3
-    assert isinstance(recipe.rounds, int)
-    assert get_recipe("rer-1").with_settings(entropy_budget=1).entropy_budget == 1.0
+    assert recipe.entropy.order == math.inf
+    assert recipe.pseudo_labels.portion == Ramp(0.2, 0.1, 0.9)
+    assert recipe.adaptation.source_portion == Ramp(0.5)
+    assert recipe.adaptation.rounds == 3
+    assert isinstance(recipe.adaptation.rounds, int)
+    assert get_recipe("rer-1").with_settings(budget=1).entropy.budget == 1.0
+    assert get_recipe("calida").with_settings(max_batches_per_epoch="none").pretraining.max_batches_per_epoch is None
+
+
+def test_a_setting_has_a_full_name_a_short_one_and_a_group():
+    recipe = get_recipe("rer-inf")
+    by_group = recipe.with_settings(adaptation={"rounds": 7, "learning_rate": 0.5})
+    assert by_group == recipe.with_settings({"adaptation.rounds": 7, "adaptation.learning_rate": 0.5})
+    assert recipe.with_settings(rounds=7) == recipe.with_settings({"adaptation.rounds": 7})
+    with pytest.raises(calida.InputError, match=r"'learning_rate' may be pretraining.learning_rate or adaptation"):
+        recipe.with_settings(learning_rate=0.1)
+
+
+def test_every_setting_is_documented_and_its_default_keeps_its_constraint():
+    recipe = Recipe("plain")
+    recipe.check()
+    for full, one in recipe.each().items():
+        assert len(one.words) > 10, full
+        assert not one.words.endswith("."), full
+    assert all(type(group).__doc__ for group in recipe.groups().values())
 
 
 @pytest.mark.parametrize(
     ("settings", "sentence"),
     [
-        ({"learning_rat": 1}, "unknown setting 'learning_rat'; did you mean learning_rate"),
+        (
+            {"learning_rat": 1},
+            "unknown setting 'learning_rat'; did you mean pretraining.learning_rate, adaptation.learning_rate",
+        ),
         ({"name": "mine"}, "unknown setting 'name'"),
         ({"rounds": -1}, "rounds must be at least 0, not -1"),
         ({"rounds": 2.5}, "rounds cannot be 2.5"),
         ({"rounds": True}, "rounds cannot be True"),
-        ({"learning_rate": "fast"}, "learning_rate cannot be 'fast'"),
-        ({"learning_rate": float("nan")}, "learning_rate cannot be nan"),
-        ({"learning_rate": 0}, "learning_rate must be a positive number"),
+        ({"adaptation.learning_rate": "fast"}, "learning_rate cannot be 'fast'"),
+        ({"adaptation.learning_rate": float("nan")}, "learning_rate cannot be nan"),
+        ({"adaptation.learning_rate": 0}, "learning_rate must be a positive number"),
         ({"schedule": "both"}, "schedule is one of alternate, joint, not 'both'"),
         ({"gaussian": "yes"}, "gaussian cannot be 'yes'"),
-        ({"order": -1}, r"order must be in \(0, inf\]"),
-        ({"order": 0}, r"order must be in \(0, inf\]"),
-        ({"portion": 1.5}, "portion must stay within 0 and 1"),
-        ({"portion": [0.5, 0.2]}, "portion must stay within 0 and 1"),
-        ({"entropy_budget": -1}, "entropy_budget must be positive"),
-        ({"gvr_weight": 1, "gvr_groups": 60}, "gvr_groups must be between 2 and half the batch size"),
-        ({"mmd": 1.0}, "needs schedule='joint'"),
+        ({"order": -1}, "order must be a positive number, or inf"),
+        ({"order": 0}, "order must be a positive number, or inf"),
+        ({"portion": 1.5}, "portion must be a fraction between 0 and 1 in every round"),
+        ({"portion": [0.5, 0.2]}, "portion must be a fraction between 0 and 1 in every round"),
+        ({"budget": -1}, "entropy.budget must be a positive number"),
+        ({"weight": 1, "groups": 60}, "gradient_variance.groups must be between 2 and half the batch size"),
+        ({"mmd": 1.0}, "needs the joint schedule"),
         ({"multiplier": -1}, "multiplier must be a number from 0 up"),
         ({"diversity": "inf"}, "diversity must be a number from 0 up"),
         ({"weight_decay": -1}, "weight_decay must be a number from 0 up"),
-        ({"final_rate": 3}, "final_rate is a share between 0 and 1"),
-        ({"gvr_part": "("}, "gvr_part is not a regular expression"),
-        ({"label_temperature": -1}, "label_temperature must stay within 0 and inf"),
+        ({"adaptation.final_rate_fraction": 3}, "final_rate_fraction must be a fraction between 0 and 1"),
+        ({"part": "("}, "gradient_variance.part is not a regular expression"),
+        ({"temperature": -1}, "temperature must be a number from 0 up"),
         ({"portion": ["a"]}, r"portion cannot be \['a'\]"),
         ({"portion": []}, r"portion cannot be \[\]"),
-        ({"entropy_budget": "source"}, "entropy_budget bounds an entropy"),
+        ({"budget": "source"}, "entropy.budget bounds an entropy"),
         ({"selection": "none", "mrkld": 0.1}, "mrkld holds pseudo-labels back"),
     ],
 )

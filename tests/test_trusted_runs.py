@@ -9,33 +9,33 @@ import torch
 
 import calida
 from calida.adaptation import AUTO_RECIPES, Trust, task
-from calida.adaptation.settling import _WEIGHED
-from calida.calibration import (
+from calida.adaptation.finalize import _WEIGHED
+from calida.data import Labeled, split_validation
+from calida.estimation import (
     CALIBRATIONS,
     DEFAULT_CALIBRATION,
-    Grounds,
+    CalibrationData,
     estimate_accuracy,
     fit_temperature,
     name_calibration,
     transcal_temperature,
 )
-from calida.data import Labelled, split_validation
 from calida.objective import Weighted
 from calida.seeds import Seeds
 from calida.training import read_bundle
 from calida.validation import (
     DECIDING,
     ENSV,
+    PRIOR_CORRECTED,
     PSEUDOCAL_SHARE,
-    RESHARED,
     SOURCE_ONLY,
     VALIDATORS,
-    Viewpoint,
+    Predictor,
     returned_record,
     validate,
 )
 
-SMALL = {"batch_size": 40, "pretrain_epochs": 2, "rounds": 3, "passes": 1, "gvr_groups": 4, "device": "cpu"}
+SMALL = {"batch_size": 40, "epochs": 2, "rounds": 3, "passes": 1, "groups": 4, "device": "cpu"}
 SOURCE, TARGET, TRUTH = shift.make(rows=200)
 
 
@@ -56,11 +56,13 @@ def without_times(history, *more):
     return [{key: value for key, value in record.items() if key not in ("seconds", *more)} for record in history]
 
 
-def viewpoint(adapted):
+def predictor(adapted):
     """What the run looked at its classifiers with."""
     (x, y), recipe = SOURCE, adapted.recipe
     held = split_validation(y, 0.1, Seeds(0))[1]
-    return Viewpoint(Labelled(x[held], y[held]), TARGET, recipe.num_samples, Seeds(0), 4 * recipe.batch_size)
+    return Predictor(
+        Labeled(x[held], y[held]), TARGET, recipe.posterior.num_samples, Seeds(0), 4 * recipe.optimization.batch_size
+    )
 
 
 @pytest.fixture
@@ -92,7 +94,7 @@ def test_the_round_that_was_kept_is_returned(keep, tmp_path, preferred, returned
     prediction = adapted.predict(TARGET, raw=True)
     assert float(prediction.entropy.mean()) == pytest.approx(record["target"]["entropy"], rel=1e-5)
     assert float(prediction.confidence.mean()) == pytest.approx(record["target"]["confidence"], rel=1e-5)
-    values = validate(viewpoint(adapted).look(adapted.classifier), Seeds(0))
+    values = validate(predictor(adapted).predict_domains(adapted.classifier), Seeds(0))
     assert values == pytest.approx(record["validators"], rel=1e-4)
     others = [past["target"]["entropy"] for past in adapted.history[1:] if past is not record]
     assert all(abs(entropy - record["target"]["entropy"]) > 1e-4 for entropy in others)
@@ -137,7 +139,7 @@ class ToOneClass:
 COLLAPSING = {
     "recipe": "rer-1",
     "terms": {"one class": Weighted(ToOneClass(), 50.0)},
-    "learning_rate": 0.01,
+    "adaptation.learning_rate": 0.01,
     "rounds": 5,
 }
 
@@ -198,16 +200,16 @@ def test_choice_and_guard_do_not_touch_training():
 def test_each_calibration_finds_its_temperature_on_the_returned_round(tmp_path):
     """A finished run is settled again: no weight moves, and the temperature is that of a look from outside."""
     first = run(folder=tmp_path, calibration="none")
-    view = viewpoint(first)
-    outlook = view.look(first.classifier)
-    grounds = Grounds(outlook, view.mix(first.classifier, outlook.target.labels, PSEUDOCAL_SHARE))
+    view = predictor(first)
+    predictions = view.predict_domains(first.classifier)
+    data = CalibrationData(predictions, view.mix(first.classifier, predictions.target.labels, PSEUDOCAL_SHARE))
     assert first.temperature == 1.0
     for given in (*CALIBRATIONS, DEFAULT_CALIBRATION):
         again, name = run(folder=tmp_path, resume=True, calibration=given), name_calibration(given, images=False)
         assert_same(weights(again), weights(first))
         assert again.trust.calibration == name
-        assert again.temperature == pytest.approx(CALIBRATIONS[name].temperature(grounds), rel=1e-4)
-        expected = estimate_accuracy(grounds, transcal_temperature)  # samples are vectors
+        assert again.temperature == pytest.approx(CALIBRATIONS[name].temperature(data), rel=1e-4)
+        expected = estimate_accuracy(data, transcal_temperature)  # samples are vectors
         assert asdict(again.trust.accuracy) == pytest.approx(asdict(expected), rel=1e-4)
         if name == "source":
             held = view.validation
@@ -250,9 +252,9 @@ def test_classes_that_differ_in_frequency_alone_are_weighed_and_nothing_else(tmp
     x = torch.randn(2000, 2, generator=generator)
     x[:, 0] += 2 * labels
     source, target, truth = (x[:1000], labels[:1000]), x[1000:], labels[1000:]
-    options = {"pretrain_epochs": 20, "rounds": 1, "passes": 1, "device": "cpu"}
+    options = {"epochs": 20, "rounds": 1, "passes": 1, "device": "cpu"}
     adapted = calida.adapt(source, target, **options)
-    assert adapted.trust.returned == RESHARED
+    assert adapted.trust.returned == PRIOR_CORRECTED
     before, after = (one.predict(target, raw=True) for one in (adapted.source_only, adapted))
     right = [float((one.labels == truth).double().mean()) for one in (before, after)]
     assert right[1] > right[0] + 0.04
@@ -276,9 +278,9 @@ def test_an_adapted_classifier_gets_back_the_class_shares_that_its_batches_did_n
     x[:, 0] += 3 * labels
     x[600:, 1] += 3
     source, target = (x[:600], labels[:600]), x[600:]
-    options = {"pretrain_epochs": 10, "rounds": 1, "device": "cpu", "guard": False}
+    options = {"epochs": 10, "rounds": 1, "device": "cpu", "guard": False}
     adapted = calida.adapt(source, target, **options)
-    with mock.patch("calida.adaptation.settling._shares_put_back", return_value=None):
+    with mock.patch("calida.adaptation.finalize._learned_prior_offsets", return_value=None):
         equal = calida.adapt(source, target, **options)
     assert adapted.trust.reason == f"{equal.trust.reason}{_WEIGHED}"
     seen = adapted.history[-2]["target"]  # by the source-only classifier
@@ -301,7 +303,7 @@ def test_the_data_are_looked_at_while_the_guard_is_on():
 
 def test_images_of_any_number_of_channels_can_be_trusted():
     x = torch.rand(24, 2, 8, 8, generator=torch.Generator().manual_seed(0))
-    options = {"batch_size": 8, "pretrain_epochs": 1, "rounds": 1, "device": "cpu"}
+    options = {"batch_size": 8, "epochs": 1, "rounds": 1, "device": "cpu"}
     made = calida.adapt((x, torch.arange(24) % 2), x + 0.1, "rer-1", **options)
     assert 0 <= made.trust.accuracy.low <= made.trust.accuracy.value <= made.trust.accuracy.high <= 1
 

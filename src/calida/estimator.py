@@ -17,8 +17,8 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import Tensor, nn
 
 from calida.adaptation import AUTO, Adapted, adapt
-from calida.calibration import DEFAULT_CALIBRATION
 from calida.errors import InputError
+from calida.estimation import DEFAULT_CALIBRATION
 from calida.model import Prediction
 from calida.recipes import DEFAULT_RECIPE, Recipe, get_recipe
 from calida.training import print_rounds
@@ -159,9 +159,9 @@ class CalibratedAdapter(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             raise InputError(f"settings is a mapping from names to values, not {settings!r}")
         named = DEFAULT_RECIPE if self.recipe == AUTO else self.recipe
         recipe = named if isinstance(named, Recipe) else get_recipe(named)
-        recipe = recipe.with_settings(**settings)
+        recipe = recipe.with_settings(settings)
         if not adapting:
-            return recipe.with_settings(rounds=0, gvr_weight=0.0, gvr_groups_only=False), {}
+            return recipe.with_settings({"rounds": 0, "gradient_variance.weight": 0.0, "groups_only": False}), {}
         return (AUTO, settings) if self.recipe == AUTO else (recipe, {})
 
 

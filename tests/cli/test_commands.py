@@ -86,8 +86,8 @@ def test_the_written_configuration_runs_the_same_run_again(place, tmp_path):
     configs = [tomllib.loads((folder / "config.toml").read_text()) for folder in (tmp_path / "again", place / "run")]
     assert configs[0] == configs[1]
     config = tomllib.loads((place / "run" / "config.toml").read_text())
-    assert config["settings"]["rounds"] == 2
-    assert config["settings"]["diversity"] == calida.get_recipe(config["recipe"]).diversity
+    assert config["settings"]["adaptation"]["rounds"] == 2
+    assert config["settings"]["terms"] == calida.get_recipe(config["recipe"]).terms.to_json()
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
@@ -122,7 +122,7 @@ def test_predict_new_files(place, tmp_path):
     rows = read_csv(tmp_path / "p.csv")
     assert len(rows) == 20
     # The same files through Python: read, prepare, predict.
-    x = torch.stack([calida.data.samples.decode_image(new / row["path"], 1) for row in rows])
+    x = torch.stack([calida.data.arrays.samples.decode_image(new / row["path"], 1) for row in rows])
     adapted = calida.load(place / "run")
     expected = adapted.predict(adapted.card.target(x)).probabilities[:, 0]
     assert np.allclose([float(row["p_lying"]) for row in rows], expected, atol=1e-5)
@@ -170,7 +170,7 @@ def test_tables_with_a_label_column(tmp_path):
     table = (tmp_path / "new.csv").read_text()
     (tmp_path / "new.csv").write_text(table.replace("\n", ",Rome\n").replace("Rome", "city", 1) + ",Rome\n")
     options = ["--source", "old.csv", "--target", "new.csv", "--label", "kind", "--target-labels", "inside"]
-    quick = ["--set", "pretrain_epochs=5", "--set", "rounds=2", "--out", "run"]
+    quick = ["--set", "epochs=5", "--set", "rounds=2", "--out", "run"]
     done = succeed("adapt", *options, *quick, "--json", cwd=tmp_path)
     figures = json.loads(done.stdout)["adapted"]["oracle"]
     assert figures["accuracy"] > 0.9
@@ -226,8 +226,9 @@ def test_a_run_that_had_not_begun_is_resumed_with_the_settings_of_today(place, t
     with mock.patch("calida.runs.folder.RunFolder.begin_rounds", side_effect=KeyboardInterrupt):
         assert calida_command("adapt", *options, *QUICK).returncode != 0
     succeed("adapt", "--resume", "--out", tmp_path / "run", "--set", "rounds=1")
-    settings = tomllib.loads((tmp_path / "run" / "config.toml").read_text())["settings"]
-    assert settings["rounds"] == json.loads((tmp_path / "run" / "metrics.json").read_text())["settings"]["rounds"] == 1
+    settings = tomllib.loads((tmp_path / "run" / "config.toml").read_text())["settings"]["adaptation"]
+    metrics = json.loads((tmp_path / "run" / "metrics.json").read_text())
+    assert settings["rounds"] == metrics["settings"]["adaptation"]["rounds"] == 1
 
 
 @pytest.mark.parametrize(
@@ -282,7 +283,7 @@ def test_a_start_must_have_the_classes_and_columns_of_the_source(tmp_path):
     for name, (header, line) in tables.items():
         lines = [line.format(*row) or f"{row[0]},{row[1]},{'zy'[row[2] == 'v']}" for row in rows]
         (tmp_path / f"{name}.csv").write_text("\n".join([header, *lines]))
-    quick = ["--target", "old.csv", "--label", "kind", "--set", "pretrain_epochs=2", "--set", "rounds=1"]
+    quick = ["--target", "old.csv", "--label", "kind", "--set", "epochs=2", "--set", "rounds=1"]
     succeed("adapt", "--source", "old.csv", *quick, "--out", "first", cwd=tmp_path)
     for name, words in {
         "turned": "the columns of the start and of this source must be the same, in the same order",
@@ -341,7 +342,7 @@ def _wrong_inputs(folder):
         "no labels": ("--source unit.npz --target bytes.npz", "has no labels"),
         "no such file": ("--source photos --target nowhere", "no file or folder nowhere"),
         "no source": ("--target photos", "name the source data with --source"),
-        "setting": ("--source photos --target photos --set rouns=3", "did you mean rounds"),
+        "setting": ("--source photos --target photos --set rouns=3", "did you mean adaptation.rounds"),
         "recipe": ("--source photos --target photos --recipe rer", "unknown recipe"),
         "backbone": ("--source photos --target photos --backbone dtm", "did you mean dtn"),
         "device": ("--source photos --target photos --device quantum", "unknown device"),
@@ -390,7 +391,7 @@ def test_tensorboard_logs_hold_the_rounds(place, tmp_path):
 
 def test_lists_and_help():
     assert set(json.loads(succeed("recipes", "--json").stdout)) == {*calida.RECIPES, "auto"}
-    assert json.loads(succeed("recipes", "rer-2", "--json").stdout)["order"] == 2.0
+    assert json.loads(succeed("recipes", "rer-2", "--json").stdout)["entropy"]["order"] == 2.0
     listed = json.loads(succeed("data", "list", "--json").stdout)
     assert listed["present"]["uci-digits"] is True
     for command in ("adapt", "predict", "evaluate", "report", "data", "recipes", "demo"):
@@ -461,7 +462,7 @@ def test_two_processes_do_not_share_a_folder(place, tmp_path):
     from calida.files import locked
     from calida.runs import RunConfig, execute
 
-    config = RunConfig(str(place / "photos"), str(place / "camera"), settings={"pretrain_epochs": 1, "rounds": 1})
+    config = RunConfig(source=str(place / "photos"), target=str(place / "camera"), settings={"epochs": 1, "rounds": 1})
     (tmp_path / "run").mkdir()
     with locked(tmp_path / "run" / ".running"), pytest.raises(calida.InputError, match="another process is at work"):
         execute(config, tmp_path / "run")
@@ -471,7 +472,7 @@ def test_two_processes_do_not_share_a_folder(place, tmp_path):
 def test_resuming_with_other_settings_names_them(place):
     done = calida_command("adapt", "--resume", "--out", place / "run", "--set", "rounds=3")
     assert done.returncode == 2
-    assert "it differs in recipe rounds" in done.stderr
+    assert "it differs in recipe adaptation rounds" in done.stderr
 
 
 def test_the_demo_replaces_only_a_demo(place):

@@ -135,7 +135,7 @@ def test_the_recipe_auto_tries_several_and_returns_one(place):
 
 
 def test_choice_calibration_and_guard_are_options_that_the_configuration_keeps(place, tmp_path):
-    options = ["--choose", "last", "--calibrate", "none", "--no-guard"]
+    options = ["--choice", "last", "--calibration", "none", "--no-guard"]
     succeed("adapt", *DATA, *options, "--out", tmp_path / "run", *QUICK, cwd=place)
     trust = json.loads((tmp_path / "run" / "metrics.json").read_text())["trust"]
     assert trust["temperature"] == 1
@@ -143,7 +143,7 @@ def test_choice_calibration_and_guard_are_options_that_the_configuration_keeps(p
     assert not trust["warnings"]
     succeed("adapt", "--config", tmp_path / "run" / "config.toml", "--out", tmp_path / "again")
     assert json.loads((tmp_path / "again" / "metrics.json").read_text())["trust"] == trust
-    for option, word in (("--choose", "corr-c"), ("--calibrate", "pseudocal")):
+    for option, word in (("--choice", "corr-c"), ("--calibration", "pseudocal")):
         done = calida_command("adapt", *DATA, option, word[:-1], "--out", tmp_path / "no", *QUICK, cwd=place)
         assert done.returncode == 2
         assert word in done.stderr

@@ -6,7 +6,7 @@ import pytest
 import torch
 from scipy.ndimage import gaussian_filter
 
-from calida.data import Augmentation, has_colours
+from calida.data import Augmentation, has_colors
 from calida.seeds import Seeds
 
 
@@ -82,7 +82,7 @@ def test_turning_keeps_lengths_and_a_quarter_turn_is_known():
 
 def test_every_strength_acts_on_its_own_kind_of_sample():
     images, rows = torch.rand(8, 3, 12, 12), torch.rand(8, 12)
-    for name in ("affine", "sharpness", "colour", "contrast", "polarity", "erasing"):
+    for name in ("affine", "sharpness", "color", "contrast", "polarity", "erasing"):
         one = Augmentation(**{name: 0.5})
         assert one(rows, Seeds(0)) is rows
         view = one(images, Seeds(0))
@@ -160,7 +160,7 @@ def middling(count=200, size=6):
 def test_hues_turn_around_the_axis_of_greys():
     """Every pixel by one matrix an image: the exponential of the turn's generator, by an angle within the limit."""
     images = middling()
-    view = Augmentation(colour=1.0, hue=math.radians(60), richness=0.0, gain=0.0)(images, Seeds(0))
+    view = Augmentation(color=1.0, hue=math.radians(60), richness=0.0, gain=0.0)(images, Seeds(0))
     spin = torch.tensor([[0.0, -1, 1], [1, 0, -1], [-1, 1, 0]]) / math.sqrt(3)
     angles = []
     for image, other in zip(images[1:], view[1:], strict=True):
@@ -176,7 +176,7 @@ def test_hues_turn_around_the_axis_of_greys():
 
 def test_colours_get_richer_or_paler_and_greys_stay():
     images = middling()
-    view = Augmentation(colour=1.0, hue=0.0, richness=1.0, gain=0.0)(images, Seeds(1))
+    view = Augmentation(color=1.0, hue=0.0, richness=1.0, gain=0.0)(images, Seeds(1))
     torch.testing.assert_close(view[1:].mean(1), images[1:].mean(1))
     before, after = (part[1:] - part[1:].mean(1, keepdim=True) for part in (images, view))
     amounts = (after * before).sum((1, 2, 3)) / before.square().sum((1, 2, 3))
@@ -184,29 +184,29 @@ def test_colours_get_richer_or_paler_and_greys_stay():
     assert amounts.log().abs().max() <= 1 + 1e-3
     assert amounts.log().abs().max() > 0.9
     greys = torch.rand(20, 1, 6, 6).expand(-1, 3, -1, -1)
-    still = Augmentation(colour=1.0, gain=0.0)(greys, Seeds(1))
+    still = Augmentation(color=1.0, gain=0.0)(greys, Seeds(1))
     torch.testing.assert_close(still, greys)
 
 
 def test_a_colour_view_changes_contrast_around_the_mean_and_leaves_grey_images_alone():
     images = middling()
-    view = Augmentation(colour=1.0, hue=0.0, richness=0.0, gain=0.7)(images, Seeds(2))
+    view = Augmentation(color=1.0, hue=0.0, richness=0.0, gain=0.7)(images, Seeds(2))
     before, after = (part[1:] - images[1:].mean((1, 2, 3), keepdim=True) for part in (images, view))
     gains = after.std((1, 2, 3)) / before.std((1, 2, 3))
     torch.testing.assert_close(after, gains.view(-1, 1, 1, 1) * before, atol=1e-5, rtol=1e-3)
     assert 0.6 < gains.log().abs().max() <= 0.7 + 1e-3
     grey = torch.rand(4, 1, 6, 6)
-    assert torch.equal(Augmentation(colour=1.0)(grey, Seeds(0)), grey)
+    assert torch.equal(Augmentation(color=1.0)(grey, Seeds(0)), grey)
 
 
 def test_colours_are_seen_where_they_are():
     colourful, grey = torch.rand(300, 3, 4, 4), torch.rand(300, 1, 4, 4).expand(-1, 3, -1, -1)
-    assert has_colours(colourful)
-    assert has_colours((255 * colourful).byte())
-    assert not has_colours(grey)
-    assert not has_colours(grey + 0.005 * torch.rand(300, 3, 4, 4))  # what a lossy format makes of greys
-    assert not has_colours(grey[:, :1])
-    assert not has_colours(torch.rand(300, 3))
+    assert has_colors(colourful)
+    assert has_colors((255 * colourful).byte())
+    assert not has_colors(grey)
+    assert not has_colors(grey + 0.005 * torch.rand(300, 3, 4, 4))  # what a lossy format makes of greys
+    assert not has_colors(grey[:, :1])
+    assert not has_colors(torch.rand(300, 3))
 
 
 def test_erasing_covers_one_rectangle_with_the_mean():

@@ -30,7 +30,7 @@ KINDS = {
     "0..1": lambda x: x.float() / 255,
     "floats to 255": lambda x: x.float(),
     "-1..1": lambda x: x.float() / 127.5 - 1,
-    "colour": lambda x: x.expand(-1, 3, -1, -1),
+    "color": lambda x: x.expand(-1, 3, -1, -1),
     "two channels": lambda x: x.expand(-1, 2, -1, -1),
     "seven channels": lambda x: x.float().expand(-1, 7, -1, -1),
 }

@@ -11,7 +11,7 @@ import time
 import pytest
 from loopback import Loopback, Served
 
-from calida.data.download import Patience, Remote, download
+from calida.data.named.download import Patience, Remote, download
 from calida.errors import CalidaError, DownloadError, InputError
 from calida.files import locked
 
@@ -272,7 +272,7 @@ def wait_for(path, size):
 CHILD = """
 import sys
 from pathlib import Path
-from calida.data.download import Remote, download
+from calida.data.named.download import Remote, download
 download(Remote(sys.argv[1], sys.argv[2]), Path(sys.argv[3]), lambda done, total: None)
 """
 

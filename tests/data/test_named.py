@@ -19,8 +19,8 @@ from loopback import Loopback
 from sklearn.datasets import load_digits
 
 from calida.data import read_collection
-from calida.data.download import Patience, Remote
-from calida.data.named import NAMED, data_folder, fetch_named, is_present, named_path, read_named
+from calida.data.named.download import Patience, Remote
+from calida.data.named.store import NAMED, data_folder, fetch_named, is_present, named_path, read_named
 from calida.errors import DownloadError, InputError, MissingExtraError
 from calida.files import locked
 from calida.seeds import Seeds

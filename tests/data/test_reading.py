@@ -11,9 +11,9 @@ from pictures import arrays, class_folders
 from PIL import Image
 
 from calida.data import class_indices, class_names, read_collection, read_labels
-from calida.data.decode import decode_image
-from calida.data.reading import Place
-from calida.data.tables import read_label_column
+from calida.data.arrays.decode import decode_image
+from calida.data.files.reading import Place
+from calida.data.files.tables import read_label_column
 from calida.errors import InputError
 from calida.seeds import Seeds
 

@@ -8,7 +8,7 @@ from pictures import arrays, class_folders
 from PIL import Image
 
 from calida.data import Collection, Preparation, load_new, load_samples, read_collection, stream, unify
-from calida.data.loading import Loading
+from calida.data.unify.loading import Loading
 from calida.errors import InputError
 from calida.seeds import Seeds
 
@@ -40,11 +40,11 @@ def test_equal_domains_are_left_alone():
 
 
 def test_sizes_and_channels_meet_at_the_larger():
-    grey, colour = bars(16), bars(28).expand(-1, 3, -1, -1)
-    first, second = prepared(grey, colour)
+    grey, color = bars(16), bars(28).expand(-1, 3, -1, -1)
+    first, second = prepared(grey, color)
     assert first.shape[1:] == second.shape[1:] == (3, 28, 28)
     assert torch.equal(first[:, 0], first[:, 2])
-    first, second = prepared(grey, colour, size=12)
+    first, second = prepared(grey, color, size=12)
     assert first.shape[1:] == second.shape[1:] == (3, 12, 12)
 
 

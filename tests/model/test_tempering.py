@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 import torch
 
-from calida.calibration import temper
 from calida.errors import InputError
+from calida.estimation import temper
 from calida.model import Network, Prediction, build_classifier, predict
 from calida.seeds import Seeds
 from calida.uncertainty import SCORES, decompose, mean_log_probs, renyi_entropy

@@ -20,36 +20,36 @@ from calida.objective import (
 ORDERS = {"order 1": TargetEntropy(1.0), "order 2": TargetEntropy(2.0), "order inf": PseudoLabelLikelihood()}
 
 
-def objective_of(term, regulariser=None):
-    return Objective({"likelihood": Weighted(PredictiveLikelihood()), "target": Weighted(term, 0.7)}, regulariser)
+def objective_of(term, regularizer=None):
+    return Objective({"likelihood": Weighted(PredictiveLikelihood()), "target": Weighted(term, 0.7)}, regularizer)
 
 
-def brute_force(step, term, regulariser):
+def brute_force(step, term, regularizer):
     """Mean group loss, variance, bounded variance, and the gradient of the whole, by plain autograd."""
     parameters = [p for p in step.model.parameters() if p.requires_grad]
     names = [name for name, p in step.model.named_parameters() if p.requires_grad]
     losses, gradients = [], []
     with scratch_buffers(step.model):
-        for group in step.groups("target", regulariser.groups):
+        for group in step.groups("target", regularizer.groups):
             losses.append(0.7 * term(group))
             gradients.append(torch.autograd.grad(losses[-1], parameters, create_graph=True, allow_unused=True))
     vectors = torch.stack(
         [
             torch.cat(
-                [g.flatten() for name, g in zip(names, row, strict=True) if g is not None and regulariser.part in name]
+                [g.flatten() for name, g in zip(names, row, strict=True) if g is not None and regularizer.part in name]
             )
             for row in gradients
         ]
     )
-    updated = -regulariser.inner_step * vectors  # theta'_i up to the constant theta
+    updated = -regularizer.inner_step * vectors  # theta'_i up to the constant theta
     variance = torch.cov(updated.T).trace()
     bounded = {
         "none": variance,
-        "cap": variance.clamp(max=regulariser.cap),
+        "cap": variance.clamp(max=regularizer.cap),
         "relative": variance / (updated.square().sum(1).mean()),
-    }[regulariser.bound]
+    }[regularizer.bound]
     loss = torch.stack(losses).mean()
-    total = torch.autograd.grad(loss - regulariser.weight * bounded, parameters, allow_unused=True)
+    total = torch.autograd.grad(loss - regularizer.weight * bounded, parameters, allow_unused=True)
     return (
         loss,
         variance,
@@ -63,11 +63,11 @@ def brute_force(step, term, regulariser):
 @pytest.mark.parametrize("order", ORDERS)
 def test_value_and_gradient_equal_brute_force(make_step, order, gaussian, bound):
     term = ORDERS[order]
-    regulariser = GradientVariance(weight=50.0, groups=4, inner_step=0.3, bound=bound, cap=100.0)
+    regularizer = GradientVariance(weight=50.0, groups=4, inner_step=0.3, bound=bound, cap=100.0)
     step = make_step(gaussian)
-    loss, variance, bounded, expected = brute_force(step, term, regulariser)
+    loss, variance, bounded, expected = brute_force(step, term, regularizer)
     objective = objective_of(term)
-    done = regulariser.backward(step, lambda group: objective.loss(group, {"target": 0.7}))
+    done = regularizer.backward(step, lambda group: objective.loss(group, {"target": 0.7}))
     torch.testing.assert_close(0.7 * done.terms["target"], loss.detach(), rtol=1e-10, atol=0)
     torch.testing.assert_close(done.variance, variance.detach(), rtol=1e-10, atol=0)
     torch.testing.assert_close(done.bounded, bounded.detach(), rtol=1e-10, atol=0)
@@ -83,9 +83,9 @@ def test_gradient_of_the_variance_reaches_every_parameter_that_the_loss_reaches(
     gradients = []
     for weight in (0.0, 1.0):
         step = make_step(gaussian)
-        regulariser = GradientVariance(weight=weight, groups=4, bound="none", inner_step=1.0)
+        regularizer = GradientVariance(weight=weight, groups=4, bound="none", inner_step=1.0)
         objective = objective_of(ORDERS[order])
-        regulariser.backward(step, lambda group, o=objective: o.loss(group, {"target": 1.0}))
+        regularizer.backward(step, lambda group, o=objective: o.loss(group, {"target": 1.0}))
         gradients.append([p.grad for p in step.model.parameters()])
     for (name, _), plain, regularised in zip(step.model.named_parameters(), *gradients, strict=True):
         assert plain.abs().max() > 1e-8, name
@@ -93,26 +93,26 @@ def test_gradient_of_the_variance_reaches_every_parameter_that_the_loss_reaches(
 
 
 def test_part_counts_only_named_parameters_but_moves_all(make_step):
-    regulariser = GradientVariance(weight=50.0, groups=3, inner_step=0.3, bound="none", part="head")
+    regularizer = GradientVariance(weight=50.0, groups=3, inner_step=0.3, bound="none", part="head")
     step = make_step()
-    _, variance, _, expected = brute_force(step, TargetEntropy(1.0), regulariser)
+    _, variance, _, expected = brute_force(step, TargetEntropy(1.0), regularizer)
     objective = objective_of(TargetEntropy(1.0))
-    done = regulariser.backward(step, lambda group: objective.loss(group, {"target": 0.7}))
+    done = regularizer.backward(step, lambda group: objective.loss(group, {"target": 0.7}))
     torch.testing.assert_close(done.variance, variance.detach(), rtol=1e-10, atol=0)
     for parameter, gradient in zip(step.model.parameters(), expected, strict=True):
         torch.testing.assert_close(parameter.grad, gradient, rtol=1e-8, atol=1e-12)
     with pytest.raises(InputError, match="no parameter matches the part 'tail'"):
-        replace(regulariser, part="tail").backward(step, lambda group: objective.loss(group, {"target": 0.7}))
+        replace(regularizer, part="tail").backward(step, lambda group: objective.loss(group, {"target": 0.7}))
 
 
 def test_objective_adds_the_terms_that_the_variance_does_not_carry(make_step):
     """Source likelihood on the whole batch, target terms by groups, in one step."""
-    regulariser = GradientVariance(weight=2.0, groups=4, inner_step=0.3, bound="none")
+    regularizer = GradientVariance(weight=2.0, groups=4, inner_step=0.3, bound="none")
     step = make_step()
-    *_, expected = brute_force(step, TargetEntropy(1.0), regulariser)
+    *_, expected = brute_force(step, TargetEntropy(1.0), regularizer)
     with scratch_buffers(step.model):
         source = torch.autograd.grad(PredictiveLikelihood()(make_step_like(step)), list(step.model.parameters()))
-    values = objective_of(TargetEntropy(1.0), regulariser).backward(step, {})
+    values = objective_of(TargetEntropy(1.0), regularizer).backward(step, {})
     assert values.keys() == {"likelihood", "target", "gradient_variance", "gradient_variance_bounded"}
     for parameter, carried, plain in zip(step.model.parameters(), expected, source, strict=True):
         torch.testing.assert_close(parameter.grad, carried + plain, rtol=1e-9, atol=1e-12)
@@ -134,10 +134,10 @@ class Shared(torch.nn.Module):
 def test_shared_gradients_unused_parameters_and_infinite_buffers(make_step):
     step = make_step()
     step.model.backbone = Shared().double()
-    regulariser = GradientVariance(weight=50.0, groups=4, inner_step=0.3, bound="none")
-    _, variance, _, expected = brute_force(step, TargetEntropy(1.0), regulariser)
+    regularizer = GradientVariance(weight=50.0, groups=4, inner_step=0.3, bound="none")
+    _, variance, _, expected = brute_force(step, TargetEntropy(1.0), regularizer)
     objective = objective_of(TargetEntropy(1.0))
-    done = regulariser.backward(step, lambda group: objective.loss(group, {"target": 0.7}))
+    done = regularizer.backward(step, lambda group: objective.loss(group, {"target": 0.7}))
     torch.testing.assert_close(done.variance, variance.detach(), rtol=1e-10, atol=0)
     for (name, parameter), gradient in zip(step.model.named_parameters(), expected, strict=True):
         if name == "backbone.unused":
@@ -205,11 +205,11 @@ def test_the_same_gradient_with_kept_graphs_and_without(make_step, memory, passe
     step, runs = make_step(), []
     run = type(step).run
     monkeypatch.setattr(type(step), "run", lambda self, *args: runs.append(1) or run(self, *args))
-    regulariser = GradientVariance(weight=50.0, groups=4, inner_step=0.3, bound=bound, memory=memory)
+    regularizer = GradientVariance(weight=50.0, groups=4, inner_step=0.3, bound=bound, memory=memory)
     objective = objective_of(TargetEntropy(1.0))
-    regulariser.backward(step, lambda group: objective.loss(group, {"target": 0.7}))
+    regularizer.backward(step, lambda group: objective.loss(group, {"target": 0.7}))
     assert len(runs) == passes
-    *_, expected = brute_force(make_step(), TargetEntropy(1.0), regulariser)
+    *_, expected = brute_force(make_step(), TargetEntropy(1.0), regularizer)
     for parameter, gradient in zip(step.model.parameters(), expected, strict=True):
         torch.testing.assert_close(parameter.grad, gradient, rtol=1e-8, atol=1e-12)
 
@@ -217,10 +217,10 @@ def test_the_same_gradient_with_kept_graphs_and_without(make_step, memory, passe
 def test_weight_zero_is_the_mean_of_the_groups_and_no_more(make_step):
     """The control: groups with BatchNorm, masks and noise of their own, whose variance is shown and not maximised."""
     step = make_step()
-    regulariser = GradientVariance(weight=0.0, groups=4, inner_step=0.3)
-    values = objective_of(TargetEntropy(1.0), regulariser).backward(step, {})
+    regularizer = GradientVariance(weight=0.0, groups=4, inner_step=0.3)
+    values = objective_of(TargetEntropy(1.0), regularizer).backward(step, {})
     reference = make_step()
-    _, variance, _, expected = brute_force(reference, TargetEntropy(1.0), regulariser)
+    _, variance, _, expected = brute_force(reference, TargetEntropy(1.0), regularizer)
     with scratch_buffers(reference.model):
         source = torch.autograd.grad(PredictiveLikelihood()(reference), list(reference.model.parameters()))
     assert float(values["gradient_variance"]) == pytest.approx(float(variance), rel=1e-10)
@@ -244,8 +244,8 @@ def test_only_one_graph_is_alive_at_a_time_where_memory_is_short(make_step, monk
 
     monkeypatch.setattr(type(step), "run", watched)
     objective = objective_of(TargetEntropy(1.0))
-    regulariser = GradientVariance(groups=4, bound="none", memory=0)
-    regulariser.backward(step, lambda group: objective.loss(group, {"target": 1.0}))
+    regularizer = GradientVariance(groups=4, bound="none", memory=0)
+    regularizer.backward(step, lambda group: objective.loss(group, {"target": 1.0}))
     assert len(alive) == 7  # the last group of the first pass opens the second
 
 

@@ -3,7 +3,7 @@ import pytest
 from calida.objective import DualAscent, MultiplierState
 
 
-def settle(rule, state, entropy_of, steps=4000):
+def finalize(rule, state, entropy_of, steps=4000):
     for _ in range(steps):
         state.update(rule, entropy_of(state.value))
     return state
@@ -14,7 +14,7 @@ def test_it_finds_the_multiplier_that_meets_the_budget():
     rule = DualAscent(budget=0.25, rate=0.05, maximum=10.0)
     state = MultiplierState()
     state.measure(rule, source=99.0, target=1.0, training=1.0)
-    settle(rule, state, lambda multiplier: 1 / (1 + multiplier))
+    finalize(rule, state, lambda multiplier: 1 / (1 + multiplier))
     assert state.value == pytest.approx(3, rel=1e-3)
     assert state.average == pytest.approx(0.25, rel=1e-3)
 
@@ -23,8 +23,8 @@ def test_it_falls_to_zero_when_the_target_is_certain_enough_and_stops_at_its_max
     rule = DualAscent(budget=0.5, rate=0.05, maximum=2.0)
     state = MultiplierState(ascent=1.0)
     state.measure(rule, 0.0, 1.0, 1.0)
-    assert settle(rule, state, lambda _: 0.1).value == 0.0
-    assert settle(rule, state, lambda _: 3.0).value == 2.0
+    assert finalize(rule, state, lambda _: 0.1).value == 0.0
+    assert finalize(rule, state, lambda _: 3.0).value == 2.0
 
 
 def test_source_budget_is_source_entropy_and_a_number_is_itself():
@@ -44,7 +44,7 @@ def test_the_constraint_is_on_predictive_entropy():
     predictive = 1.0
     for _ in range(60):
         state.measure(rule, source=0.0, target=predictive, training=2 * predictive)
-        settle(rule, state, lambda multiplier: 2 / (1 + multiplier), steps=200)
+        finalize(rule, state, lambda multiplier: 2 / (1 + multiplier), steps=200)
         predictive = 1 / (1 + state.value)
     assert predictive == pytest.approx(0.2, rel=1e-2)
 

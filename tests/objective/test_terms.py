@@ -160,8 +160,8 @@ def test_pseudo_labels_of_the_model_itself_give_the_min_entropy(make_step):
     step = make_step()
     log_probs = step.log_probs("target").detach()
     hard = nn.functional.one_hot(log_probs.argmax(-1), 3).double()
-    taught = {"target": TargetBatch(step.target.x, hard, torch.ones(12).double())}
-    again = Step(step.model, taught, Seeds(0), step.num_samples)
+    uses_pseudo_labels = {"target": TargetBatch(step.target.x, hard, torch.ones(12).double())}
+    again = Step(step.model, uses_pseudo_labels, Seeds(0), step.num_samples)
     torch.testing.assert_close(PseudoLabelLikelihood()(again), TargetEntropy(math.inf)(step))
 
 

@@ -3,7 +3,7 @@
 import numpy as np
 
 from calida.report import Evidence, Finding, compute_metrics
-from calida.report.evidence import View
+from calida.report.run_predictions import View
 from calida.validation import VALIDATORS
 
 HOSTILE = '<img src=x onerror="document.title=1">'
@@ -33,7 +33,7 @@ def uncertainty(target, share):
 
 def record(phase, index, truth_known, kept):
     """A round's record; validators get better with every round, whichever end is the better one."""
-    looked = phase == "adapt" or index == 1
+    judged = phase == "adapt" or index == 1
     step = 0 if phase == "pretrain" else index + 1
     values = {name: 0.5 + (0.1 if one.higher_is_better else -0.1) * step for name, one in VALIDATORS.items()}
     return {
@@ -46,8 +46,8 @@ def record(phase, index, truth_known, kept):
         "multipliers": {"target_entropy": {"value": 0.2 + index}},
         "gradient_variance": {"source": 1e-3, "target": 2e-3},
         "kept": kept,
-        **({"validators": values} if looked else {}),
-        **({"oracle": {"accuracy": 0.8 + 0.05 * step}} if truth_known and looked else {}),
+        **({"validators": values} if judged else {}),
+        **({"oracle": {"accuracy": 0.8 + 0.05 * step}} if truth_known and judged else {}),
     }
 
 

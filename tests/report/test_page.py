@@ -8,7 +8,7 @@ import pytest
 from findings import HOSTILE, make
 
 from calida.report import Evidence, Finding, compute_metrics, judge, render
-from calida.report.evidence import View, flatten
+from calida.report.run_predictions import View, flatten
 from calida.report.svg import nice_ticks, tag
 from calida.seeds import Seeds
 
@@ -100,10 +100,10 @@ def test_the_filter_shows_one_class_by_mouse_and_by_keyboard(open_page):
 def test_it_fits_a_phone_and_has_two_themes(open_page):
     phone = open_page(make(), viewport={"width": 360, "height": 700}, color_scheme="dark")
     assert phone.evaluate("document.documentElement.scrollWidth") <= 360
-    colour = "getComputedStyle(document.body).backgroundColor"
-    dark = phone.evaluate(colour)
+    color = "getComputedStyle(document.body).backgroundColor"
+    dark = phone.evaluate(color)
     phone.click("#theme")
-    light = phone.evaluate(colour)
+    light = phone.evaluate(color)
     assert dark != light
     for value, is_light in ((dark, False), (light, True)):
         levels = [int(part) for part in value.strip("rgb()").split(",")]

@@ -10,7 +10,7 @@ from findings import HOSTILE, make, normalise
 from calida.report import judge, render
 from calida.report.figures import courses, reliability, views
 from calida.report.trust_figures import recipes, risk_coverage, validators
-from calida.validation import RESHARED, VALIDATORS
+from calida.validation import PRIOR_CORRECTED, VALIDATORS
 
 ORACLE_ROWS = {
     "adapted, by confidence (oracle)": lambda view: -view.target.max(1),
@@ -230,13 +230,13 @@ def test_a_fallen_back_run_says_so(open_page):
 def test_a_run_whose_classes_differ_in_frequency_alone_says_so():
     """A class that takes most of the target is no sign of collapse there; with labels, the gain is what counts."""
     shares = np.eye(3)[np.zeros(90, int)]
-    for returned, collapsed in ((RESHARED, False), (None, True)):
+    for returned, collapsed in ((PRIOR_CORRECTED, False), (None, True)):
         finding = make(truth_known=False, sharpness=(1.0, 7.0), returned=returned)
         finding.metrics["adapted"]["target"]["class_shares"] = shares.mean(0).tolist()
         verdict = judge(finding)
         assert ("Classes differ in frequency" in verdict.headline) == (not collapsed)
         assert any("collapsed" in warning for warning in verdict.warnings) == collapsed
-    told = judge(make(returned=RESHARED))
+    told = judge(make(returned=PRIOR_CORRECTED))
     assert told.headline.startswith("Knowing how frequent classes are raised target accuracy")
 
 

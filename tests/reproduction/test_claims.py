@@ -56,7 +56,7 @@ def test_the_last_round_is_not_the_best_and_pretraining_is_neither():
 
 def test_base_networks_are_trained_with_their_own_number_of_samples():
     makers = rows_of(TASK)
-    assert {makers[f"BDTN-M{count}"](0).recipe.num_samples for count in NUM_SAMPLES} == set(NUM_SAMPLES)
+    assert {makers[f"BDTN-M{count}"](0).recipe.posterior.num_samples for count in NUM_SAMPLES} == set(NUM_SAMPLES)
     known = records(TASK, {f"BDTN-M{count}": [0.8 + count / 1000] * 4 for count in NUM_SAMPLES})
     lines = base_lines(TASK, SEEDS, known)
     assert [line.row.num_samples for line in lines] == [None, *NUM_SAMPLES]

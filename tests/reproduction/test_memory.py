@@ -16,7 +16,7 @@ from calida.seeds import Seeds
 from calida.training import train
 from reproduction.memory import EveryGraph, memory_plan
 
-SMALL = {"batch_size": 8, "gvr_groups": 2}
+SMALL = {"batch_size": 8, "groups": 2}
 DTN = Network((3, 32, 32), 10, "dtn", gaussian=True)
 
 
@@ -29,24 +29,26 @@ def convolutional():
     return nn.Sequential(*layers)
 
 
-def measured_peak(network, recipe, backbone, regulariser, folder):
+def measured_peak(network, recipe, backbone, regularizer, folder):
     """The most bytes that a target step held, by the profiler's record of the CPU's allocator."""
     model = build_classifier(network, Seeds(0), backbone)
-    model.lay_out(torch.channels_last if regulariser is None else torch.contiguous_format)
-    phase = phases(replace(recipe, gvr_weight=0.0))[-1]
+    model.lay_out(torch.channels_last if regularizer is None else torch.contiguous_format)
+    phase = phases(recipe.with_settings(weight=0.0))[-1]
     optimizer = phase.make_optimizer(model.parameters())
 
     def steps():
-        labels = torch.softmax(torch.randn(recipe.batch_size, network.num_classes), -1)
-        x = torch.rand(recipe.batch_size, *network.input_shape)
-        yield Step(model, {"target": TargetBatch(x, labels, torch.ones(len(x)))}, Seeds(0), recipe.num_samples)
+        labels = torch.softmax(torch.randn(recipe.optimization.batch_size, network.num_classes), -1)
+        x = torch.rand(recipe.optimization.batch_size, *network.input_shape)
+        yield Step(
+            model, {"target": TargetBatch(x, labels, torch.ones(len(x)))}, Seeds(0), recipe.posterior.num_samples
+        )
 
     train(model, optimizer, phase.objective, steps(), {})  # the optimiser's state comes with its first step
     optimizer.zero_grad(set_to_none=True)
     state = [value for state in optimizer.state.values() for value in state.values()]
     before = sum(tensor.nbytes for tensor in [*model.parameters(), *model.buffers(), *state])
     with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU], profile_memory=True) as profiler:
-        train(model, optimizer, replace(phase.objective, gradient_variance=regulariser), steps(), {})
+        train(model, optimizer, replace(phase.objective, gradient_variance=regularizer), steps(), {})
         optimizer.zero_grad(set_to_none=True)
     profiler.export_chrome_trace(str(folder / "trace.json"))
     events = json.loads((folder / "trace.json").read_text())["traceEvents"]
@@ -80,18 +82,18 @@ def test_activations_by_hand():
 
 def check_against_measured(network, recipe, folder, backbone=None):
     plan = memory_plan(network, recipe, backbone)
-    groups = {"groups": recipe.gvr_groups, "bound": "none"}
-    for planned, regulariser in (
+    groups = {"groups": recipe.gradient_variance.groups, "bound": "none"}
+    for planned, regularizer in (
         (plan.plain_peak, None),
         (plan.bounded_gvr_peak, GradientVariance(**groups, memory=0)),
         (plan.kept_gvr_peak, EveryGraph(**groups)),
     ):
         # The allocator sees the workspace of convolutions too, which is not planned.
-        assert 0.9 < planned / measured_peak(network, recipe, backbone, regulariser, folder) < 1.01
+        assert 0.9 < planned / measured_peak(network, recipe, backbone, regularizer, folder) < 1.01
 
 
 def test_peaks_are_those_of_real_steps(tmp_path):
-    check_against_measured(DTN, recipe(batch_size=32, gvr_groups=4), tmp_path)
+    check_against_measured(DTN, recipe(batch_size=32, groups=4), tmp_path)
 
 
 def test_peaks_of_a_residual_network_are_those_of_real_steps(tmp_path):
@@ -104,7 +106,7 @@ def test_peaks_of_a_residual_network_are_those_of_real_steps(tmp_path):
 
 def test_one_group_at_a_time_needs_no_more_for_more_groups():
     network = Network((1, 28, 28), 10, "custom")
-    few, many = (memory_plan(network, recipe(batch_size=8 * n, gvr_groups=n), convolutional()) for n in (2, 8))
+    few, many = (memory_plan(network, recipe(batch_size=8 * n, groups=n), convolutional()) for n in (2, 8))
     inputs = 4 * 8 * (8 - 2) * (28 * 28 + 10 + 1)
     assert few.bounded_gvr_peak + inputs == pytest.approx(many.bounded_gvr_peak, rel=0.001)
     assert many.kept_gvr_peak > 3 * many.bounded_gvr_peak
@@ -122,8 +124,8 @@ def test_the_plan_follows_the_recipe():
     assert joint.activations == pytest.approx(2 * alternate.activations, rel=0.02)
     source = memory_plan(network, recipe("source", batch_size=50))
     assert source.plain_peak == source.bounded_gvr_peak == source.kept_gvr_peak
-    shared = memory_plan(network, recipe("rer-inf-gvr", batch_size=50, gvr_share=0.5))
+    shared = memory_plan(network, recipe("rer-inf-gvr", batch_size=50, share=0.5))
     assert shared == alternate
     as_bytes = memory_plan(replace(network, scale=Scale(True, 0.0, 255.0)), recipe("rer-inf", batch_size=50))
     assert as_bytes.activations == alternate.activations
-    memory_plan(network, recipe("calida", gvr_bound="relative"))
+    memory_plan(network, recipe("calida", bound="relative"))

@@ -67,7 +67,7 @@ def test_base_networks_from_tiny_runs_and_never_twice(tmp_path):
     bayesian = next(line for line in lines if (line["task"], line["recipe"]) == (MNIST_USPS, "bsource"))
     row = next(row for row in shown[MNIST_USPS] if row["model"] == "BDTN-M5")
     assert row["oracle"]["mean"] == pytest.approx(bayesian["by_samples"]["5"]["oracle"]["accuracy"])
-    assert bayesian["settings"]["num_samples"] == 5
+    assert bayesian["settings"]["posterior"]["num_samples"] == 5
     assert "4 of them finished before" in succeed(*words, cwd=tmp_path).stderr
 
 

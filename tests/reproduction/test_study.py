@@ -20,7 +20,7 @@ def test_rows_of_one_kind_share_their_pretraining(table):
     assert [one.start for one in ordered[:4]] == [None] * 4  # point and Bayesian, two seeds
     for one in ordered[4:]:
         assert one.start.key in {first.key for first in ordered[:4]}
-        assert one.start.recipe.gaussian == one.recipe.gaussian == get_recipe(one.config.recipe).gaussian
+        assert one.start.recipe.posterior == one.recipe.posterior == get_recipe(one.config.recipe).posterior
 
 
 def test_the_papers_weight_and_its_control():
@@ -29,20 +29,16 @@ def test_the_papers_weight_and_its_control():
     jobs = {name: PROTOCOLS["main"]["svhn-mnist"].job(row.recipe, 0, row.settings).recipe for name, row in rows.items()}
     for name in ("RER-inf", "BRER-inf", "RER-1", "BRER-1"):
         term, control = jobs[f"{name}-GVR"], jobs[f"{name}, groups alone"]
-        assert (term.gvr_weight, term.gvr_share) == (1.0, 1.0)
-        assert (control.gvr_weight, control.grouped) == (0.0, True)
-        assert (term.gvr_groups, term.gvr_inner_step, term.selection_shares) == (
-            control.gvr_groups,
-            control.gvr_inner_step,
-            control.selection_shares,
-        )
-    assert jobs["BRER-inf"].selection_shares == "predicted"
-    assert jobs["BRER-inf, expected shares"].selection_shares == "uniform"
+        assert (term.gradient_variance.weight, term.gradient_variance.share) == (1.0, 1.0)
+        assert (control.gradient_variance.weight, control.gradient_variance.grouped) == (0.0, True)
+        assert term.with_settings(weight=0.0, groups_only=True).settings() == control.settings()
+    assert jobs["BRER-inf"].pseudo_labels.class_shares == "predicted"
+    assert jobs["BRER-inf, expected shares"].pseudo_labels.class_shares == "uniform"
 
 
 def test_table_1_trains_a_network_for_every_number_of_samples():
     jobs = [job for job in plan_study("table1", PROTOCOLS["main"], [0]).jobs if job.task == MNIST_USPS]
-    assert [job.recipe.num_samples for job in jobs] == [1, *NUM_SAMPLES]
+    assert [job.recipe.posterior.num_samples for job in jobs] == [1, *NUM_SAMPLES]
     assert len({job.key for job in jobs}) == len(jobs)
 
 

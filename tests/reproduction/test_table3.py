@@ -18,12 +18,13 @@ TASK = PROTOCOLS["main"][VISDA17]
 def test_resnet_101_with_its_two_heads_takes_a_step_with_gradient_variance():
     pytest.importorskip("timm")
     recipe = TASK.job("brer-inf-gvr", 0).recipe
-    assert (recipe.optimizer, recipe.batch_size, recipe.gvr_groups) == ("sgd", 32, 4)
+    assert (recipe.optimization.optimizer, recipe.optimization.batch_size) == ("sgd", 32)
+    assert recipe.gradient_variance.groups == 4
     model = build_classifier(Network((3, 32, 32), 12, TASK.backbone, gaussian=True), Seeds(0)).train()
     for branch in (model.head.mean, model.head.log_variance):
         assert [tuple(layer.weight.shape) for layer in branch if hasattr(layer, "weight")] == [(512, 2048), (12, 512)]
     assert sum(p.numel() for p in model.backbone.parameters()) == pytest.approx(42.5e6, rel=0.01)
-    objective = phases(recipe.with_settings(batch_size=4, gvr_groups=2, gvr_share=1.0))[1].objective
+    objective = phases(recipe.with_settings(batch_size=4, groups=2, share=1.0))[1].objective
     labels = torch.eye(12)[:4]
     step = Step(model, {"target": TargetBatch(torch.rand(4, 3, 32, 32), labels, torch.ones(4))}, Seeds(0), 10)
     values = objective.backward(step, {})

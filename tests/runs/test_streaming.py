@@ -11,14 +11,16 @@ import calida
 from calida.errors import InputError
 from calida.runs import RunConfig, execute
 
-SETTINGS = {"pretrain_epochs": 2, "rounds": 2, "batch_size": 16}
+SETTINGS = {"epochs": 2, "rounds": 2, "batch_size": 16}
 
 
 @pytest.fixture
 def config(tmp_path):
     class_folders(tmp_path / "source", 40, 0, size=20)
     class_folders(tmp_path / "target", 30, 1, size=24)
-    return RunConfig(str(tmp_path / "source"), str(tmp_path / "target"), backbone="compact", settings=SETTINGS)
+    return RunConfig(
+        source=str(tmp_path / "source"), target=str(tmp_path / "target"), backbone="compact", settings=SETTINGS
+    )
 
 
 def test_streamed_and_in_memory_runs_end_with_the_same_weights(config, tmp_path):
@@ -63,5 +65,5 @@ def test_metrics_are_plain_json(config, tmp_path):
     assert json.loads((tmp_path / "run" / "metrics.json").read_text()) == metrics
     shares = metrics["adapted"]["target"]["class_shares"]
     assert np.isclose(sum(shares), 1)
-    assert metrics["settings"]["batch_size"] == 16
+    assert metrics["settings"]["optimization"]["batch_size"] == 16
     assert metrics["data"]["target"]["notes"][0].startswith("30 images")

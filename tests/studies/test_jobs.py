@@ -12,6 +12,7 @@ from calida.errors import InputError
 from calida.runs import RunFolder, execute
 from calida.studies import Engine, Results, engine, job
 from calida.studies.job import finished_record, rounded, run_job
+from calida.studies.older_records import FLAT_NAMES
 
 
 def processes():
@@ -27,7 +28,7 @@ def test_a_key_follows_all_that_decides_a_run_and_nothing_else(task):
     others = [
         task.job("rer-inf", 1),
         task.job("rer-1", 0),
-        replace(task, settings={**task.settings, "learning_rate": 0.002}).job("rer-inf", 0),
+        replace(task, settings={**task.settings, "adaptation.learning_rate": 0.002}).job("rer-inf", 0),
         replace(task, backbone="auto").job("rer-inf", 0),
         replace(task, target="elsewhere/other.npz").job("rer-inf", 0),
     ]
@@ -62,7 +63,7 @@ def test_a_record_holds_every_round_and_is_never_made_twice(task, tmp_path, monk
     assert record["start"] == before["key"]
     assert set(record["versions"]) == {"calida", "torch", "python"}
     assert record["seconds"] >= record["training_seconds"] > 0
-    assert record["settings"]["rounds"] == 3
+    assert record["settings"]["adaptation"]["rounds"] == 3
     kept = [part for part in record["rounds"] if part["kept"]][-1]
     assert record["returned"]["oracle"]["accuracy"] == pytest.approx(kept["oracle"]["accuracy"], abs=1e-5)
     monkeypatch.setattr(job, "execute", lambda *_, **__: pytest.fail("a finished run was made again"))
@@ -154,8 +155,20 @@ def test_results_are_kept_by_task_and_read_back(task, tmp_path):
 def test_a_record_older_than_a_setting_is_still_the_same_run(task, tmp_path):
     one = task.job("rer-1", 0)
     identity = one.identity()
-    del identity["settings"]["gvr_share"]  # at its default in this recipe
+    del identity["settings"]["gradient_variance"]["share"]  # at its default in this recipe
     Results(tmp_path).add({"key": "what it was then", **identity})
+    assert set(Results(tmp_path).records) == {one.key}
+
+
+def test_a_record_without_groups_of_settings_is_still_the_same_run(task, tmp_path):
+    """As records were before settings had groups: all that they had then, by the names of then."""
+    one = task.job("rer-inf-gvr", 0)
+    names = {full: old for old, full in FLAT_NAMES.items()}
+    flat = {
+        names[f"{group}.{name}"]: value for group, some in one.recipe.settings().items() for name, value in some.items()
+    }
+    identity = {name: value for name, value in one.identity().items() if name != "precision"}
+    Results(tmp_path).add({"key": "what it was then", **identity, "settings": flat})
     assert set(Results(tmp_path).records) == {one.key}
 
 

@@ -9,7 +9,7 @@ import torch
 from calida.runs import RunConfig, RunFolder
 from calida.studies import job
 
-QUICK = {"pretrain_epochs": 2, "rounds": 3, "passes": 1, "batch_size": 20, "gvr_groups": 2}
+QUICK = {"epochs": 2, "rounds": 3, "passes": 1, "batch_size": 20, "groups": 2}
 
 
 def run_and_tell(config, out, log):

@@ -4,20 +4,20 @@ import pytest
 import torch
 from test_rounds import run
 
-from calida.data import Augmentation, Labelled
+from calida.data import Augmentation, Labeled
 from calida.model import Network, build_classifier
 from calida.seeds import Seeds
-from calida.validation import Viewpoint
+from calida.validation import Predictor
 
 
-def viewpoint(rows=300):
+def predictor(rows=300):
     target = torch.randn(rows, 6, generator=torch.Generator().manual_seed(1))
     model = build_classifier(Network((6,), 4, "mlp"), Seeds(0)).eval()
-    return model, Viewpoint(Labelled(target[:10], torch.arange(10) % 4), target, 1, Seeds(0), 64)
+    return model, Predictor(Labeled(target[:10], torch.arange(10) % 4), target, 1, Seeds(0), 64)
 
 
 def test_views_that_are_the_same_agree_and_noisier_ones_agree_less():
-    model, view = viewpoint()
+    model, view = predictor()
     labels = view.predict(model, view.target).labels
     assert view.agreement(model, labels, Augmentation()) == 1.0
     shares = [view.agreement(model, labels, Augmentation(noise=noise)) for noise in (0.05, 0.5, 5.0)]
@@ -27,7 +27,7 @@ def test_views_that_are_the_same_agree_and_noisier_ones_agree_less():
 
 def test_agreement_is_the_share_that_keeps_its_label():
     """Against labels of which a known part is wrong."""
-    model, view = viewpoint()
+    model, view = predictor()
     labels = view.predict(model, view.target).labels
     spoiled = torch.where(torch.arange(300) < 75, (labels + 1) % 4, labels)
     assert view.agreement(model, spoiled, Augmentation()) == pytest.approx(0.75)

@@ -17,7 +17,7 @@ from calida.uncertainty import renyi_entropy
 
 # The last round is returned, whatever it is worth: these tests are about what training did.
 LAST = {"choice": "last", "guard": False}
-SMALL = {"batch_size": 40, "pretrain_epochs": 2, "rounds": 3, "passes": 1, "gvr_groups": 4, "device": "cpu", **LAST}
+SMALL = {"batch_size": 40, "epochs": 2, "rounds": 3, "passes": 1, "groups": 4, "device": "cpu", **LAST}
 
 
 def run(recipe="brer-inf-gvr", **options):
@@ -86,7 +86,7 @@ def test_killed_after_any_round_and_resumed_is_uninterrupted_bit_for_bit(tmp_pat
     server = multiprocessing.get_context("forkserver")
     # Processes that need not import torch and scikit-learn anew.
     server.set_forkserver_preload(["calida.estimator", "sklearn.cluster", "sklearn.linear_model", "scipy.optimize"])
-    short = {"pretrain_epochs": 1, "rounds": 2}
+    short = {"epochs": 1, "rounds": 2}
     for _ in range(3):
         child = server.Process(target=adapt_and_die, args=(recipe, tmp_path, {**SMALL, **short}))
         child.start()
@@ -104,7 +104,7 @@ class Stop(Exception):
 def test_images_resume_bit_for_bit_across_the_change_of_memory_layout(tmp_path):
     """Convolutions round differently in the layout that gradient variance uses; resuming must not notice."""
     x, target = torch.rand(2, 40, 1, 12, 12, generator=torch.Generator().manual_seed(0))
-    options = {"batch_size": 16, "pretrain_epochs": 1, "rounds": 2, "passes": 1, "gvr_groups": 2, "device": "cpu"}
+    options = {"batch_size": 16, "epochs": 1, "rounds": 2, "passes": 1, "groups": 2, "device": "cpu"}
 
     def adapt(**more):
         return calida.adapt((x, torch.arange(40) % 2), target, "brer-inf-gvr", **options, **LAST, **more)
@@ -250,7 +250,7 @@ def test_records_tell_what_a_round_did():
     assert sum(last["selected"]["class_shares"]) == pytest.approx(1)
     assert last["target"]["entropy"] == pytest.approx(last["target"]["aleatoric"] + last["target"]["epistemic"])
     assert "target" not in rounds[0]
-    assert "target" in rounds[1]  # source-only's outlook, before adaptation
+    assert "target" in rounds[1]  # source-only's predictions, before adaptation
 
 
 def test_the_diagnostic_does_not_disturb_training(monkeypatch):
@@ -269,7 +269,7 @@ def test_nothing_selected_trains_on_source_alone():
 
 
 def test_variants_of_self_training_do_what_they_say():
-    soft = run("rer-inf", label_temperature=0.25, mrkld=0.1)
+    soft = run("rer-inf", temperature=0.25, mrkld=0.1)
     assert soft.history[-1]["terms"].keys() == {"likelihood", "pseudo_label", "mrkld"}
     assert soft.history[-1]["target"]["entropy"] > run("rer-inf").history[-1]["target"]["entropy"]
     for portion in (0.01, 0.5):

@@ -10,7 +10,7 @@ from calida.model import follow, make_teacher
 from calida.objective import Consistency
 from calida.recipes import get_recipe
 
-TEACHER = {"recipe": "calida", "teacher_memory": 1.0, "noise": 0.1}
+TEACHER = {"recipe": "calida", "memory": 1.0, "noise": 0.1}
 
 
 def test_weights_are_a_geometric_mean_of_the_students_past():
@@ -29,13 +29,13 @@ def test_weights_are_a_geometric_mean_of_the_students_past():
 
 
 def test_a_teacher_that_never_moves_is_the_source_only_classifier():
-    still = run("calida", teacher_memory=1e12, teacher_steps="inf")
+    still = run("calida", memory=1e12, max_steps="inf")
     for name, value in still.source_only.classifier.named_parameters():
         torch.testing.assert_close(still.classifier.get_parameter(name), value, atol=1e-6, rtol=1e-5)
 
 
 def test_a_teacher_that_follows_at_once_is_the_student():
-    at_once, none = (run("calida", teacher_memory=memory) for memory in (1e-12, 0.0))
+    at_once, none = (run("calida", memory=memory) for memory in (1e-12, 0.0))
     for name, value in weights(none).items():
         torch.testing.assert_close(weights(at_once)[name], value, atol=1e-4, rtol=1e-3)
 
@@ -76,15 +76,13 @@ def test_consistency_is_labelled_by_the_teacher(monkeypatch):
 
 def test_a_memory_is_the_shorter_of_its_rounds_and_its_steps():
     """What is shorter decides, and the other is as good as absent."""
-    rounds, both = run("calida", teacher_memory=0.5, teacher_steps="inf"), run("calida", teacher_memory=0.5)
-    steps = run("calida", teacher_memory=1e12, teacher_steps=0.5 * rounds.history[-1]["steps"])
+    rounds, both = run("calida", memory=0.5, max_steps="inf"), run("calida", memory=0.5)
+    steps = run("calida", memory=1e12, max_steps=0.5 * rounds.history[-1]["steps"])
     assert_same(rounds, both)
     assert_same(rounds, steps)
 
 
-@pytest.mark.parametrize(
-    ("name", "value"), [("teacher_memory", -0.1), ("teacher_memory", float("inf")), ("teacher_steps", 0)]
-)
+@pytest.mark.parametrize(("name", "value"), [("memory", -0.1), ("memory", float("inf")), ("max_steps", 0)])
 def test_a_memory_that_no_average_has_is_refused(name, value):
     with pytest.raises(InputError, match=name):
         get_recipe("calida").with_settings(**{name: value})

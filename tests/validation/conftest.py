@@ -2,7 +2,7 @@ import pytest
 import sklearn
 import torch
 
-from calida.data import Labelled
+from calida.data import Labeled
 from calida.model import Network, Prediction, build_classifier
 from calida.seeds import Seeds
 
@@ -45,4 +45,4 @@ def classifier():
 @pytest.fixture
 def labelled():
     generator = torch.Generator().manual_seed(4)
-    return Labelled(torch.randn(20, 5, generator=generator), torch.randint(3, (20,), generator=generator))
+    return Labeled(torch.randn(20, 5, generator=generator), torch.randint(3, (20,), generator=generator))

@@ -9,7 +9,7 @@ from calida.errors import InputError
 from calida.validation import (
     DEFAULT_RULE,
     LAST,
-    RESHARED,
+    PRIOR_CORRECTED,
     SOURCE_ONLY,
     TOLERANCE,
     VALIDATORS,
@@ -274,7 +274,7 @@ def test_where_classes_differ_in_frequency_alone_source_only_is_told(changes, to
     start["shift"] |= changes
     run = [start, record(even(1.0), 0, 1, kept=False)]
     place, reason = explain_choice(run, DEFAULT_RULE, True)
-    assert place == (RESHARED if told else SOURCE_ONLY)
+    assert place == (PRIOR_CORRECTED if told else SOURCE_ONLY)
     assert ("changes 100 answers; about 20 more" in reason) == told
 
 

@@ -13,13 +13,13 @@ from calida.seeds import Seeds
 from calida.validation import (
     MIXVAL_SHARE,
     VALIDATORS,
+    DomainPredictions,
     Mixed,
-    Outlook,
+    Predictor,
     Validator,
-    Viewpoint,
     cluster_information,
     importance_weights,
-    neighbourhood_density,
+    neighborhood_density,
     predict_mixed,
     validate,
     validators,
@@ -47,7 +47,7 @@ def make_outlook(as_prediction):
         target, _ = draw(rows)
         logits = torch.randn(rows, CLASSES, generator=generator)
         mixed = Mixed(logits.log_softmax(-1), target.labels, target.labels.roll(1))
-        return Outlook(validation, labels, target, mixed)
+        return DomainPredictions(validation, labels, target, mixed)
 
     return make
 
@@ -65,38 +65,38 @@ def certain(as_prediction):
 
         truth = torch.arange(20) % CLASSES
         mixed = Mixed(draw(truth).log_probs, truth.roll(1), truth)
-        return Outlook(draw((truth + truth // 2) % CLASSES), truth, draw(truth), mixed)
+        return DomainPredictions(draw((truth + truth // 2) % CLASSES), truth, draw(truth), mixed)
 
     return make
 
 
-def reference(outlook):
+def reference(predictions):
     """Every value again, in numpy and scikit-learn where there is a formula for it."""
-    source, target = (part.log_probs.double() for part in (outlook.validation, outlook.target))
+    source, target = (part.log_probs.double() for part in (predictions.validation, predictions.target))
     probs, mean = target.exp().numpy(), target.exp().mean(0).numpy()
     entropy = -(probs * np.log(probs)).sum(1).mean()
     gram = probs.T @ probs
-    weights = importance_weights(outlook.validation.features, outlook.target.features).numpy()
-    losses = -source.numpy()[np.arange(len(source)), outlook.labels]
+    weights = importance_weights(predictions.validation.features, predictions.target.features).numpy()
+    losses = -source.numpy()[np.arange(len(source)), predictions.labels]
     (_, covariance), (_, variance) = np.cov(weights * losses, weights)
-    right = (outlook.mixed.log_probs.argmax(1) == outlook.mixed.first).numpy()
-    same = (outlook.mixed.first == outlook.mixed.second).numpy()
+    right = (predictions.mixed.log_probs.argmax(1) == predictions.mixed.first).numpy()
+    same = (predictions.mixed.first == predictions.mixed.second).numpy()
     return {
-        "source": (source.argmax(1) == outlook.labels).numpy().mean(),
+        "source": (source.argmax(1) == predictions.labels).numpy().mean(),
         "entropy": entropy,
         "im": -(mean * np.log(mean)).sum() - entropy,
         "bnm": np.linalg.norm(probs, "nuc") / len(probs),
         "corr-c": np.trace(gram) / np.linalg.norm(gram),
-        "snd": neighbourhood_density(target.exp()),
+        "snd": neighborhood_density(target.exp()),
         "dev": (weights * losses).mean() - covariance / variance * (weights.mean() - 1),
-        "class-ami": cluster_information(outlook.target.features, outlook.target.labels, CLASSES, SEEDS),
+        "class-ami": cluster_information(predictions.target.features, predictions.target.labels, CLASSES, SEEDS),
         "mixval": (right[same].mean() + right[~same].mean()) / 2,
     }
 
 
 def test_each_name_stands_for_its_formula(make_outlook):
-    outlook = make_outlook()
-    values, expected = validate(outlook, SEEDS), reference(outlook)
+    predictions = make_outlook()
+    values, expected = validate(predictions, SEEDS), reference(predictions)
     assert list(values) == list(expected) == list(VALIDATORS)
     assert values == pytest.approx(expected, abs=1e-6)
     assert len({round(value, 4) for value in values.values()}) == len(values)
@@ -119,11 +119,11 @@ def test_extreme_predictions_stay_finite(certain, name, low):
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")  # fewer points than clusters
 def test_a_collapsed_network_stays_finite(make_outlook, as_prediction, name):
     """One prediction and one feature vector for every sample of both domains."""
-    outlook = make_outlook()
+    predictions = make_outlook()
     row = torch.tensor([[0.0, -50.0, -50.0, -50.0]]).log_softmax(-1)
     source, target = (as_prediction(row.expand(rows, -1), torch.full((rows, 6), 0.1)) for rows in (60, 120))
     mixed = Mixed(target.log_probs, target.labels, target.labels)
-    collapsed = replace(outlook, validation=source, target=target, mixed=mixed)
+    collapsed = replace(predictions, validation=source, target=target, mixed=mixed)
     assert math.isfinite(validate(collapsed, SEEDS)[name])
 
 
@@ -135,50 +135,50 @@ def test_one_sample_a_domain_is_enough(make_outlook, name):
 
 @EVERY
 def test_names_of_classes_do_not_matter(make_outlook, name):
-    outlook = make_outlook()
+    predictions = make_outlook()
     names = torch.tensor([2, 0, 3, 1])  # column c now holds what was class names[c]
     new = names.argsort()
-    mixed = outlook.mixed
-    renamed = Outlook(
-        replace(outlook.validation, log_probs=outlook.validation.log_probs[:, names]),
-        new[outlook.labels],
-        replace(outlook.target, log_probs=outlook.target.log_probs[:, names]),
+    mixed = predictions.mixed
+    renamed = DomainPredictions(
+        replace(predictions.validation, log_probs=predictions.validation.log_probs[:, names]),
+        new[predictions.labels],
+        replace(predictions.target, log_probs=predictions.target.log_probs[:, names]),
         Mixed(mixed.log_probs[:, names], new[mixed.first], new[mixed.second]),
     )
-    assert not torch.equal(renamed.target.labels, outlook.target.labels)
-    assert validate(renamed, SEEDS)[name] == pytest.approx(validate(outlook, SEEDS)[name], abs=1e-9)
+    assert not torch.equal(renamed.target.labels, predictions.target.labels)
+    assert validate(renamed, SEEDS)[name] == pytest.approx(validate(predictions, SEEDS)[name], abs=1e-9)
 
 
 @EVERY
 def test_the_order_of_samples_does_not_matter(make_outlook, as_prediction, name):
-    outlook = make_outlook()
+    predictions = make_outlook()
     generator = torch.Generator().manual_seed(1)
     source, target, pairs = (torch.randperm(rows, generator=generator) for rows in (60, 120, 120))
-    moved = Outlook(
-        as_prediction(outlook.validation.log_probs[source], outlook.validation.features[source]),
-        outlook.labels[source],
-        as_prediction(outlook.target.log_probs[target], outlook.target.features[target]),
-        Mixed(*(part[pairs] for part in outlook.mixed)),
+    moved = DomainPredictions(
+        as_prediction(predictions.validation.log_probs[source], predictions.validation.features[source]),
+        predictions.labels[source],
+        as_prediction(predictions.target.log_probs[target], predictions.target.features[target]),
+        Mixed(*(part[pairs] for part in predictions.mixed)),
     )
     # the weights come from an optimiser, which stops a little elsewhere
-    assert validate(moved, SEEDS)[name] == pytest.approx(validate(outlook, SEEDS)[name], abs=1e-5)
+    assert validate(moved, SEEDS)[name] == pytest.approx(validate(predictions, SEEDS)[name], abs=1e-5)
 
 
 def test_the_same_seeds_give_the_same_values(make_outlook):
-    outlook = make_outlook()
+    predictions = make_outlook()
     state = torch.get_rng_state()
     torch.manual_seed(1)
-    first = validate(outlook, SEEDS)
+    first = validate(predictions, SEEDS)
     torch.manual_seed(2)
-    assert validate(outlook, SEEDS) == first
+    assert validate(predictions, SEEDS) == first
     torch.set_rng_state(state)
 
 
 def test_costly_validators_look_at_a_part_of_the_target(make_outlook, monkeypatch):
-    outlook = make_outlook()
-    whole = validate(outlook, SEEDS)
+    predictions = make_outlook()
+    whole = validate(predictions, SEEDS)
     monkeypatch.setattr(validators, "_ENOUGH", 30)
-    part, again, other = (validate(outlook, seeds) for seeds in (SEEDS, SEEDS, Seeds(1)))
+    part, again, other = (validate(predictions, seeds) for seeds in (SEEDS, SEEDS, Seeds(1)))
     assert part == again
     assert part["snd"] <= math.log(29)
     assert part["snd"] != other["snd"]
@@ -187,19 +187,19 @@ def test_costly_validators_look_at_a_part_of_the_target(make_outlook, monkeypatc
 
 
 def test_more_is_better_by_the_key():
-    assert Validator("", lambda sight: 0.0).key(0.3) == 0.3
-    assert Validator("", lambda sight: 0.0, higher_is_better=False).key(0.3) == -0.3
+    assert Validator("", lambda inputs: 0.0).key(0.3) == 0.3
+    assert Validator("", lambda inputs: 0.0, higher_is_better=False).key(0.3) == -0.3
     assert {name for name, judge in VALIDATORS.items() if not judge.higher_is_better} == {"entropy", "dev"}
     assert all(judge.summary for judge in VALIDATORS.values())
 
 
 def test_a_good_classifier_beats_a_collapsed_and_a_guessing_one(make_outlook, as_prediction):
-    outlook = make_outlook()
+    predictions = make_outlook()
     truth = torch.arange(120) % CLASSES
     guesses = torch.randn(120, CLASSES, generator=torch.Generator().manual_seed(2))
 
     def keys(logits):
-        judged = replace(outlook, target=as_prediction(logits.log_softmax(-1), outlook.target.features))
+        judged = replace(predictions, target=as_prediction(logits.log_softmax(-1), predictions.target.features))
         return {name: VALIDATORS[name].key(value) for name, value in validate(judged, SEEDS).items()}
 
     good, guessing = keys(6 * torch.eye(CLASSES)[truth]), keys(guesses)
@@ -215,26 +215,28 @@ def test_a_good_classifier_beats_a_collapsed_and_a_guessing_one(make_outlook, as
 
 @pytest.mark.parametrize("better", ["source", "dev"])
 def test_validators_of_source_prefer_the_one_that_is_right_on_source(make_outlook, better):
-    outlook = make_outlook()
-    right = torch.log_softmax(4 * torch.eye(CLASSES)[outlook.labels], -1)
+    predictions = make_outlook()
+    right = torch.log_softmax(4 * torch.eye(CLASSES)[predictions.labels], -1)
     wrong = right.roll(1, -1)
     keys = [
         VALIDATORS[better].key(
-            validate(replace(outlook, validation=replace(outlook.validation, log_probs=log_probs)), SEEDS)[better]
+            validate(replace(predictions, validation=replace(predictions.validation, log_probs=log_probs)), SEEDS)[
+                better
+            ]
         )
         for log_probs in (right, wrong)
     ]
     assert keys[0] > keys[1] + 0.5
 
 
-def test_a_viewpoint_looks_at_both_domains_and_at_pairs(classifier, labelled):
+def test_a_predictor_predicts_both_domains_and_pairs(classifier, labelled):
     model, x = classifier(), torch.randn(30, 5, generator=torch.Generator().manual_seed(5))
-    outlook = Viewpoint(labelled, x, num_samples=4, seeds=SEEDS, batch_size=7).look(model)
+    predictions = Predictor(labelled, x, num_samples=4, seeds=SEEDS, batch_size=7).predict_domains(model)
     source, target = (predict(model, part, 4, SEEDS, 7) for part in (labelled.x, x))
     mixed = predict_mixed(model, x, target.labels, MIXVAL_SHARE, 4, SEEDS, 7)
-    assert torch.equal(outlook.labels, labelled.y)
-    for ours, expected in ((outlook.validation, source), (outlook.target, target)):
+    assert torch.equal(predictions.labels, labelled.y)
+    for ours, expected in ((predictions.validation, source), (predictions.target, target)):
         assert torch.equal(ours.log_probs, expected.log_probs)
         assert torch.equal(ours.features, expected.features)
-    assert all(torch.equal(ours, expected) for ours, expected in zip(outlook.mixed, mixed, strict=True))
-    assert list(validate(outlook, SEEDS)) == list(VALIDATORS)
+    assert all(torch.equal(ours, expected) for ours, expected in zip(predictions.mixed, mixed, strict=True))
+    assert list(validate(predictions, SEEDS)) == list(VALIDATORS)

@@ -1,8 +1,8 @@
 """The front door for arrays: labelled source and unlabelled target in, an adapted classifier out."""
 
-from calida.adaptation.adapt import adapt
+from calida.adaptation.adapt import adapt, adapt_with
 from calida.adaptation.adapted import Adapted, Trust, load
-from calida.adaptation.automatic import AUTO, AUTO_RECIPES
 from calida.adaptation.checks import choose_device
+from calida.adaptation.options import AUTO, AUTO_RECIPES, RunOptions
 
-__all__ = ["AUTO", "AUTO_RECIPES", "Adapted", "Trust", "adapt", "choose_device", "load"]
+__all__ = ["AUTO", "AUTO_RECIPES", "Adapted", "RunOptions", "Trust", "adapt", "adapt_with", "choose_device", "load"]

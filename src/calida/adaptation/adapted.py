@@ -12,9 +12,9 @@ import torch
 from torch import nn
 
 from calida.adaptation.checks import Array, choose_device, whole
-from calida.calibration import Estimate
-from calida.data import DataCard, ImageFiles, Scale, as_inputs, check_scale
+from calida.data import ImageFiles, SavedPreparation, Scale, as_inputs, check_scale
 from calida.errors import CheckpointError, InputError
+from calida.estimation import Estimate
 from calida.model import Classifier, Network, Prediction, build_classifier, predict
 from calida.recipes import Recipe
 from calida.seeds import Seeds
@@ -54,7 +54,7 @@ class Adapted:
     seed: int = 0
     history: list[Record] = field(default_factory=list)
     source_only: Adapted | None = None  # the same classifier before it met the target
-    card: DataCard | None = None  # how its data were read from files, if they were
+    card: SavedPreparation | None = None  # how its data were read from files, if they were
     trust: Trust | None = None
 
     @property
@@ -80,7 +80,7 @@ class Adapted:
             )
         check_scale("the source that this classifier was trained on", self.network.scale, "the input", Scale.of(inputs))
         if num_samples is None:
-            num_samples = max(self.recipe.num_samples, _DROPOUT_SAMPLES if monte_carlo_dropout else 1)
+            num_samples = max(self.recipe.posterior.num_samples, _DROPOUT_SAMPLES if monte_carlo_dropout else 1)
         samples, rows = whole(num_samples, "num_samples", 1), whole(batch_size, "batch_size", 1)
         prediction = predict(self.classifier, inputs, samples, Seeds(self.seed), rows, monte_carlo_dropout)
         return prediction if raw else prediction.tempered(self.temperature)
@@ -122,7 +122,7 @@ def read_adapted(folder: Path, name: str, device: torch.device | str | None, bac
         network = Network.from_json(bundle.values["network"])
         recipe = Recipe.from_json(bundle.values["recipe"])
         seed, history = int(bundle.values["seed"]), list(bundle.values["history"])
-        card = DataCard.from_json(bundle.values["card"]) if bundle.values.get("card") else None
+        card = SavedPreparation.from_json(bundle.values["card"]) if bundle.values.get("card") else None
         trust = Trust.from_json(bundle.values["trust"]) if bundle.values.get("trust") else None
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise CheckpointError(f"the model in {folder} lacks or garbles {error}") from None

@@ -11,21 +11,21 @@ from typing import Annotated, Any
 
 import typer
 
-from calida.calibration import CALIBRATIONS
 from calida.cli.options import AsJson, Device, Label, Quiet, SkipUnreadable, TargetLabels, Workers, parse_settings
 from calida.cli.screen import Screen
 from calida.cli.stopping import terminable
 from calida.data import INSIDE
 from calida.errors import InputError
+from calida.estimation import CALIBRATIONS
 from calida.runs import Metrics, RunConfig, RunFolder, execute
 
 # The target's digits have 8 pixels: a frame of 20 loses none of them and trains twice as fast as MNIST's 28.
 DEMO = RunConfig(
-    "mnist-5k",
-    "uci-digits",
+    source="mnist-5k",
+    target="uci-digits",
     target_labels=INSIDE,
     size=20,
-    settings={"pretrain_epochs": 20, "rounds": 7, "passes": 1, "shortest_epoch": 1, "shortest_round": 1},
+    settings={"epochs": 20, "rounds": 7, "passes": 1, "min_batches_per_epoch": 1, "min_batches_per_round": 1},
 )
 
 
@@ -33,7 +33,7 @@ def adapt(
     source: Annotated[
         str | None,
         typer.Option(
-            help="Labelled data: class folders, a list, .npz, a table, or a named set such as mnist:2000.",
+            help="Labeled data: class folders, a list, .npz, a table, or a named set such as mnist:2000.",
             rich_help_panel="Data",
         ),
     ] = None,
@@ -95,7 +95,7 @@ def adapt(
         float | None,
         typer.Option(help="Share of source held out to look at; 0.1 by default.", rich_help_panel="Method"),
     ] = None,
-    choose: Annotated[
+    choice: Annotated[
         str | None,
         typer.Option(
             metavar="RULE",
@@ -103,7 +103,7 @@ def adapt(
             rich_help_panel="Trust",
         ),
     ] = None,
-    calibrate: Annotated[
+    calibration: Annotated[
         str | None,
         typer.Option(
             metavar="METHOD",
@@ -162,8 +162,8 @@ def adapt(
         "start": None if start is None else str(start),
         "size": size,
         "validation": validation,
-        "choice": choose,
-        "calibration": calibrate,
+        "choice": choice,
+        "calibration": calibration,
         "guard": False if no_guard else None,
         "on_mismatch": on_mismatch,
         "skip_unreadable": skip_unreadable or None,
@@ -195,7 +195,7 @@ def demo(
     The UCI labels are used once, at the end, to show what was gained.
     """
     screen = Screen(quiet, as_json)
-    screen.say("Labelled: 5,000 MNIST digits of 28 x 28 pixels. Unlabelled: 1,797 UCI digits of 8 x 8 pixels.")
+    screen.say("Labeled: 5,000 MNIST digits of 28 x 28 pixels. Unlabelled: 1,797 UCI digits of 8 x 8 pixels.")
     folder = RunFolder(out)
     if folder.holds_run():
         earlier = folder.read_config()

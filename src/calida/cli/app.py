@@ -15,8 +15,11 @@ from calida.cli.options import AsJson
 from calida.cli.results import evaluate, predict, report
 from calida.cli.screen import Screen, plain
 from calida.cli.select import select
+from calida.cli.study import study
 from calida.errors import CalidaError, InputError
 from calida.recipes import RECIPES, get_recipe
+from calida.recipes.document import settings_page
+from calida.recipes.settings import to_plain
 from calida.version import __version__
 
 app = typer.Typer(
@@ -49,17 +52,22 @@ def top(version: Annotated[bool, typer.Option("--version", help="Print the versi
 
 def recipes(
     name: Annotated[str | None, typer.Argument(help="Show every setting of this recipe.")] = None,
+    markdown: Annotated[bool, typer.Option("--markdown", help="All settings and recipes as a page.")] = False,
     as_json: AsJson = False,
 ) -> None:
     """List the methods, or show every setting of one."""
+    if markdown:
+        print(settings_page(), end="")
+        return
     screen = Screen(as_json=as_json)
     if name == AUTO:
         raise InputError(f"auto is no recipe of its own: it tries {', '.join(AUTO_RECIPES)}; show one of them")
     if name is not None:
-        values = get_recipe(name).to_json()
-        table = Table("setting", "value", title=f"{values.pop('name')}: {values.pop('summary')}", title_justify="left")
-        for key, value in values.items():
-            table.add_row(key, "" if value is None else plain(str(value)))
+        recipe = get_recipe(name)
+        values = recipe.to_json()
+        table = Table("setting", "value", "meaning", title=f"{recipe.name}: {recipe.summary}", title_justify="left")
+        for full, one in recipe.each().items():
+            table.add_row(full, plain(str(to_plain(one.value))), one.words)
     else:
         values = {recipe.name: recipe.summary for recipe in RECIPES.values()}
         values[AUTO] = f"tries {', '.join(AUTO_RECIPES)} and returns what label-free validators prefer"
@@ -72,7 +80,7 @@ def recipes(
     screen.result(values)
 
 
-for command in (demo, adapt, predict, select, evaluate, report):
+for command in (demo, adapt, predict, select, evaluate, report, study):
     app.command()(command)
 app.add_typer(data_app, name="data")
 app.command()(recipes)

@@ -21,7 +21,7 @@ from calida.cli.options import (
     checks_scale,
 )
 from calida.cli.screen import Screen
-from calida.data import DataCard, Loading, Place, class_indices
+from calida.data import Loading, Place, SavedPreparation, class_indices
 from calida.errors import CheckpointError, InputError
 from calida.model import check_abstention
 from calida.report import score
@@ -158,7 +158,7 @@ def report(
     screen.result(drawn)
 
 
-def _card(adapted: Adapted, run: Path) -> DataCard:
+def _card(adapted: Adapted, run: Path) -> SavedPreparation:
     if adapted.card is None:
         raise CheckpointError(f"the model in {run} was not trained from files; use it from Python: calida.load")
     return adapted.card

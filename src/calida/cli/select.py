@@ -25,7 +25,7 @@ def select(
     """
     screen = Screen(quiet, as_json)
     selection = select_run(runs)
-    _show(screen, selection)
+    show_selection(screen, selection)
     oracle = {str(run): RunFolder(run).read_metrics()["adapted"].get("oracle", {}).get("accuracy") for run in runs}
     known = {run: value for run, value in oracle.items() if value is not None}
     if len(known) == len(runs):
@@ -37,7 +37,7 @@ def select(
     screen.result({**selection._asdict(), "oracle_accuracy": known or None})
 
 
-def _show(screen: Screen, selection: Selection) -> None:
+def show_selection(screen: Screen, selection: Selection) -> None:
     table = Table("run", *selection.picks, title="validators; * marks each one's own choice", title_justify="left")
     for name, row in sorted(selection.table.items(), key=lambda item: -item[1][DECIDING]):
         table.add_row(plain(name), *(f"{row[one]:.3f}{'*' * (pick == name)}" for one, pick in selection.picks.items()))

@@ -76,12 +76,12 @@ class Objective:
         """Add the gradient of the objective to the parameters' .grad; give each term's value."""
         weights = self.active(step.batches, multipliers)
         values: dict[str, Tensor] = {}
-        regulariser = self.gradient_variance
-        if regulariser is not None and regulariser.concerns(step):
-            carried = {n: w for n, w in weights.items() if set(self.terms[n].term.domains) == {regulariser.domain}}
+        regularizer = self.gradient_variance
+        if regularizer is not None and regularizer.concerns(step):
+            carried = {n: w for n, w in weights.items() if set(self.terms[n].term.domains) == {regularizer.domain}}
             weights = {name: weight for name, weight in weights.items() if name not in carried}
             if carried:
-                done = regulariser.backward(step, lambda group: self.loss(group, carried))
+                done = regularizer.backward(step, lambda group: self.loss(group, carried))
                 values.update(done.terms, gradient_variance=done.variance, gradient_variance_bounded=done.bounded)
         if weights:
             loss = self.loss(step, weights)

@@ -5,92 +5,89 @@ from __future__ import annotations
 import difflib
 import math
 import re
-from dataclasses import replace
 from typing import Any
 
 from calida.errors import InputError
 from calida.recipes.recipe import Recipe
 from calida.selection import Ramp
 
-
-def _bayesian(recipe: Recipe) -> Recipe:
-    return replace(recipe, gaussian=True, sampled="top", num_samples=10)
+_BAYESIAN: dict[str, Any] = {"gaussian": True, "sampled": "top", "num_samples": 10}
 
 
-def _entropy_recipe(order: float) -> Recipe:
+def _entropy_settings(order: float) -> dict[str, Any]:
     """The paper's regularisation of one order, point network, no gradient variance."""
     # Training normalises each domain's batches by themselves, so the target is predicted with the target's statistics.
-    base = Recipe("", rounds=10, passes=1, order=order, statistics="target")
+    base: dict[str, Any] = {"rounds": 10, "passes": 1, "order": order, "statistics": "target"}
     if order == math.inf:
         # To the released start at 0.3, an end at which nearly all of the target has a part.
-        return replace(base, portion=Ramp(0.3, None, 0.93))
+        return {**base, "portion": Ramp(0.3, None, 0.93)}
     # Entropy alone has a trivial optimum, one class for everything; the source loss in the same step holds it back.
-    return replace(base, schedule="joint", selection="none")
+    return {**base, "schedule": "joint", "selection": "none"}
+
+
+def _made(name: str, summary: str, settings: dict[str, Any]) -> Recipe:
+    return Recipe(name, summary).with_settings(settings)
 
 
 # What a recipe's name may end with: the paper's gradient variance, and the control that tells it from its groups.
 _ENDINGS: dict[str, tuple[str, dict[str, Any]]] = {
     "": ("", {}),
-    "-gvr": (", gradient variance", {"gvr_weight": 1.0}),
-    "-groups": (", the groups of gradient variance alone", {"gvr_groups_only": True}),
+    "-gvr": (", gradient variance", {"gradient_variance.weight": 1.0}),
+    "-groups": (", the groups of gradient variance alone", {"gradient_variance.groups_only": True}),
 }
 
 
 def _paper_recipe(bayesian: bool, order: float, ending: str = "") -> Recipe:
-    recipe = _entropy_recipe(order)
-    if bayesian:
-        recipe = _bayesian(recipe)
     kind = "self-training with class-balanced pseudo-labels" if order == math.inf else f"entropy of order {order:.12g}"
-    words, settings = _ENDINGS[ending]
+    words, more = _ENDINGS[ending]
     summary = f"{'Bayesian' if bayesian else 'point'} network, {kind}{words}"
-    return replace(recipe, name=f"{'b' * bayesian}rer-{order:.12g}{ending}", summary=summary, **settings)
+    settings = {**_entropy_settings(order), **(_BAYESIAN if bayesian else {}), **more}
+    return _made(f"{'b' * bayesian}rer-{order:.12g}{ending}", summary, settings)
 
 
-_ANNEALED = replace(
-    _entropy_recipe(math.inf),
-    name="annealed",
-    summary="deterministic-annealing EM: soft labels p^(1/T), T from 1 to 0, the path from order 1 to order inf",
-    label_temperature=Ramp(1.0, None, 0.0),
-    normalise_labels=False,
+_ANNEALED = _made(
+    "annealed",
+    "deterministic-annealing EM: soft labels p^(1/T), T from 1 to 0, the path from order 1 to order inf",
+    {**_entropy_settings(math.inf), "pseudo_labels.temperature": Ramp(1.0, None, 0.0), "normalize": False},
 )
-_DUAL = replace(
-    _entropy_recipe(1.0),
-    name="dual",
-    summary="entropy of order 1 with dual ascent: the target may be no more certain than source validation",
-    entropy_budget="source",
+_DUAL = _made(
+    "dual",
+    "entropy of order 1 with dual ascent: the target may be no more certain than source validation",
+    {**_entropy_settings(1.0), "budget": "source"},
 )
-_MMD = replace(
-    Recipe("mmd", rounds=10, schedule="joint", selection="none"),
-    summary="features drawn together by maximum mean discrepancy",
-    mmd=1.0,
+_MMD = _made(
+    "mmd",
+    "features drawn together by maximum mean discrepancy",
+    {"rounds": 10, "schedule": "joint", "selection": "none", "mmd": 1.0},
 )
-_CALIDA = replace(
-    _entropy_recipe(1.0),
-    name="calida",
-    summary="an averaged teacher labels what augmented views must agree with; all classes in use, a little entropy",
-    # A step costs and teaches the same on any data: of a large set, an epoch or a round takes a part, and a small one
-    # is gone through more often.
-    pretrain_epochs=40,
-    shortest_epoch=68,
-    longest_epoch=120,
-    passes=2,
-    shortest_round=135,
-    longest_round=300,
-    affine=1.0,
-    colour=1.0,
-    noise=0.3,
-    pretrain_learning_rate=2e-3,
-    pretrain_final_rate=0.03,
-    learning_rate=2e-3,
-    multiplier=0.1,  # entropy alone settles early mistakes; consistency and diversity mend them first
-    consistency=1.0,
-    diversity=1.0,
-    teacher_memory=1.0,
-    teacher_steps=60.0,
-    share_doubt=1.0,
+_CALIDA = _made(
+    "calida",
+    "an averaged teacher labels what augmented views must agree with; all classes in use, a little entropy",
+    {
+        **_entropy_settings(1.0),
+        # A step costs and teaches the same on any data: of a large set, an epoch or a round takes a part, and a small
+        # one is gone through more often.
+        "pretraining": {
+            "epochs": 40,
+            "min_batches_per_epoch": 68,
+            "max_batches_per_epoch": 120,
+            "learning_rate": 2e-3,
+            "final_rate_fraction": 0.03,
+        },
+        "passes": 2,
+        "min_batches_per_round": 135,
+        "max_batches_per_round": 300,
+        "adaptation.learning_rate": 2e-3,
+        "uniform_prior_slack": 1.0,
+        "augmentation": {"affine": 1.0, "color": 1.0, "noise": 0.3},
+        "multiplier": 0.1,  # entropy alone settles early mistakes; consistency and diversity mend them first
+        "consistency": 1.0,
+        "diversity": 1.0,
+        "teacher": {"memory": 1.0, "max_steps": 60.0},
+    },
 )
 _SOURCE = Recipe("source", "point network trained on source only")
-_BSOURCE = replace(_bayesian(_SOURCE), name="bsource", summary="Bayesian network trained on source only")
+_BSOURCE = _made("bsource", "Bayesian network trained on source only", _BAYESIAN)
 
 RECIPES: dict[str, Recipe] = {
     recipe.name: recipe

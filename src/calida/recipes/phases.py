@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import asdict
 from typing import Any
 
-from calida.data import VIEW_SETTINGS, Augmentation
+from calida.data import Augmentation
 from calida.errors import InputError
 from calida.objective import (
     Consistency,
@@ -23,30 +24,30 @@ from calida.objective import (
     Weighted,
 )
 from calida.recipes.recipe import Recipe
-from calida.training import SOURCE_PHASE, Phase, Teaching
+from calida.training import SOURCE_PHASE, Phase, PseudoLabeler
+
+_OF_PSEUDO_LABELS = ("pseudo_label", "mrkld")  # terms on selected samples alone
 
 
 def phases(recipe: Recipe, extra_terms: Mapping[str, Weighted] | None = None) -> list[Phase]:
     """Pre-training on source by the ELBO, then rounds of adaptation by Eq. 5-8 and whatever else has weight."""
     shared: dict[str, Any] = {
-        "batch_size": recipe.batch_size,
-        "num_samples": recipe.num_samples,
-        "optimizer": recipe.optimizer,
-        "weight_decay": recipe.weight_decay,
-        "augmentation": Augmentation(**{name: getattr(recipe, name) for name in VIEW_SETTINGS}),
+        **asdict(recipe.optimization),
+        "num_samples": recipe.posterior.num_samples,
+        "augmentation": Augmentation(**asdict(recipe.augmentation)),
     }
     pretraining = Phase(
         name=SOURCE_PHASE,
         objective=Objective({"likelihood": Weighted(ExpectedLikelihood())}),
-        rounds=recipe.pretrain_epochs,
-        shortest=recipe.shortest_epoch,
-        longest=recipe.longest_epoch,
-        learning_rate=recipe.pretrain_learning_rate,
-        final_rate=recipe.pretrain_final_rate,
+        rounds=recipe.pretraining.epochs,
+        min_batches=recipe.pretraining.min_batches_per_epoch,
+        max_batches=recipe.pretraining.max_batches_per_epoch,
+        learning_rate=recipe.pretraining.learning_rate,
+        final_rate_fraction=recipe.pretraining.final_rate_fraction,
         **shared,
     )
-    extra = dict(extra_terms or {})
-    if recipe.rounds == 0:
+    schedule, extra = recipe.adaptation, dict(extra_terms or {})
+    if schedule.rounds == 0:
         if extra:
             raise InputError(f"the recipe {recipe.name} has no rounds of adaptation for the terms {', '.join(extra)}")
         return [pretraining]
@@ -57,64 +58,52 @@ def phases(recipe: Recipe, extra_terms: Mapping[str, Weighted] | None = None) ->
     on_all_target = any(
         "target" in term.domains
         for name, (term, weight) in objective.terms.items()
-        if weight != 0 and name not in ("pseudo_label", "mrkld")
+        if weight != 0 and name not in _OF_PSEUDO_LABELS
     )
     adaptation = Phase(
         name="adapt",
         objective=objective,
-        rounds=recipe.rounds,
-        passes=recipe.passes,
-        shortest=recipe.shortest_round,
-        longest=recipe.longest_round,
-        learning_rate=recipe.learning_rate,
-        final_rate=recipe.final_rate,
-        schedule=recipe.schedule,
-        teacher_memory=recipe.teacher_memory,
-        teacher_steps=recipe.teacher_steps,
-        share_doubt=recipe.share_doubt,
-        source_portion=recipe.source_portion,
-        teaching=_teaching(recipe) if recipe.taught else None,
-        statistics=("source", "target") if recipe.statistics == "both" else ("target",),
-        selected_only=recipe.taught and not on_all_target,
+        rounds=schedule.rounds,
+        passes=schedule.passes,
+        min_batches=schedule.min_batches_per_round,
+        max_batches=schedule.max_batches_per_round,
+        learning_rate=schedule.learning_rate,
+        final_rate_fraction=schedule.final_rate_fraction,
+        schedule=schedule.schedule,
+        source_portion=schedule.source_portion,
+        statistics=("source", "target") if schedule.statistics == "both" else ("target",),
+        uniform_prior_slack=schedule.uniform_prior_slack,
+        teacher_memory=recipe.teacher.memory,
+        teacher_max_steps=recipe.teacher.max_steps,
+        pseudo_labeler=PseudoLabeler(**vars(recipe.pseudo_labels)) if recipe.uses_pseudo_labels else None,
+        selected_only=recipe.uses_pseudo_labels and not on_all_target,
         **shared,
     )
     return [pretraining, adaptation]
 
 
 def _adaptation_terms(recipe: Recipe) -> dict[str, Weighted]:
-    terms = {"likelihood": Weighted(PredictiveLikelihood())}
-    if recipe.order is not None:
-        weight: float | DualAscent = recipe.multiplier
-        if recipe.entropy_budget is not None:
-            weight = DualAscent(recipe.entropy_budget, recipe.dual_rate, recipe.dual_damping, recipe.dual_maximum)
-        if recipe.taught:
+    terms, entropy, weights = {"likelihood": Weighted(PredictiveLikelihood())}, recipe.entropy, recipe.terms
+    if entropy.order is not None:
+        weight: float | DualAscent = entropy.multiplier
+        if entropy.budget is not None:
+            weight = DualAscent(entropy.budget, entropy.dual_rate, entropy.dual_damping, entropy.dual_maximum)
+        if recipe.uses_pseudo_labels:
             terms["pseudo_label"] = Weighted(PseudoLabelLikelihood(), weight)
         else:
-            terms["target_entropy"] = Weighted(TargetEntropy(recipe.order), weight)
+            terms["target_entropy"] = Weighted(TargetEntropy(entropy.order), weight)
     return terms | {
-        "diversity": Weighted(Diversity(), recipe.diversity),
-        "consistency": Weighted(Consistency(recipe.consistency_threshold), recipe.consistency),
-        "mrkld": Weighted(UniformDivergence(), recipe.mrkld),
-        "vat": Weighted(VirtualAdversarial(recipe.vat_radius), recipe.vat),
-        "mmd": Weighted(MeanDiscrepancy(), recipe.mmd),
+        "diversity": Weighted(Diversity(), weights.diversity),
+        "consistency": Weighted(Consistency(weights.consistency_threshold), weights.consistency),
+        "mrkld": Weighted(UniformDivergence(), weights.mrkld),
+        "vat": Weighted(VirtualAdversarial(weights.vat_radius), weights.vat),
+        "mmd": Weighted(MeanDiscrepancy(), weights.mmd),
     }
 
 
-def _teaching(recipe: Recipe) -> Teaching:
-    return Teaching(
-        recipe.selection, recipe.portion, recipe.label_temperature, recipe.normalise_labels, recipe.selection_shares
-    )
-
-
 def _gradient_variance(recipe: Recipe) -> GradientVariance | None:
-    if not recipe.grouped:
+    settings = recipe.gradient_variance
+    if not settings.grouped:
         return None
-    return GradientVariance(
-        weight=recipe.gvr_weight,
-        groups=recipe.gvr_groups,
-        inner_step=recipe.gvr_inner_step,
-        bound=recipe.gvr_bound,
-        cap=recipe.gvr_cap,
-        part=recipe.gvr_part,
-        share=recipe.gvr_share,
-    )
+    values = {name: value for name, value in asdict(settings).items() if name != "groups_only"}
+    return GradientVariance(**values)

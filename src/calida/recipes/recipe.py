@@ -1,24 +1,194 @@
-"""A recipe: every setting of a run as plain values."""
+"""A recipe: every setting of a run as plain values, in small groups."""
 
 from __future__ import annotations
 
-import difflib
 import math
 import re
-import typing
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any, Literal
 
 from calida.errors import InputError
+from calida.recipes.settings import (
+    FRACTION,
+    FRACTION_OVER_ZERO,
+    FROM_ZERO,
+    FROM_ZERO_OR_INF,
+    POSITIVE,
+    POSITIVE_OR_INF,
+    Setting,
+    Settings,
+    at_least,
+    fit,
+    resolve,
+    setting,
+)
 from calida.selection import Ramp
 
-_EVEN = "even"
+
+@dataclass(frozen=True)
+class Posterior(Settings):
+    """The network's weight samples and logits: a point network, or a Bayesian one."""
+
+    gaussian: bool = setting(False, "a second head gives the logits a variance")
+    sampled: Literal["none", "top", "all"] = setting(
+        "none", "dropout layers that draw weights, in prediction too: none, the top ones, or all"
+    )
+    num_samples: int = setting(1, "Monte-Carlo samples M, each with its own masks and noise", at_least(1))
+
+
+@dataclass(frozen=True)
+class Optimization(Settings):
+    """How a step is taken, in both phases."""
+
+    batch_size: int = setting(100, "samples of a domain in one step", at_least(2))
+    optimizer: Literal["adam", "sgd"] = setting("adam", "Adam, or SGD with Nesterov momentum 0.9")
+    weight_decay: float = setting(5e-4, "L2 weight decay; with dropout, the KL term of the ELBO", FROM_ZERO)
+
+
+@dataclass(frozen=True)
+class Augment(Settings):
+    """Strengths of random changes of training samples; 0 leaves one out."""
+
+    affine: float = setting(0.0, "turn, stretch, shear and move images", FROM_ZERO)
+    sharpness: float = setting(0.0, "blur or sharpen images", FRACTION)
+    color: float = setting(0.0, "change hue and saturation, where the target has colors", FROM_ZERO)
+    contrast: float = setting(0.0, "change contrast and brightness of images", FROM_ZERO)
+    polarity: float = setting(0.0, "fraction of images turned into their negative", FRACTION)
+    erasing: float = setting(0.0, "cover a patch of each image", FROM_ZERO)
+    noise: float = setting(0.0, "noise on feature vectors, in standard deviations of each feature", FROM_ZERO)
+    dropping: float = setting(0.0, "fraction of features replaced by their mean", FRACTION)
+
+
+@dataclass(frozen=True)
+class Pretraining(Settings):
+    """Training on source."""
+
+    epochs: int = setting(30, "passes over the source", at_least(1))
+    min_batches_per_epoch: int = setting(
+        1, "shortest epoch for images; small sets are passed up to five times", at_least(1)
+    )
+    max_batches_per_epoch: int | None = setting(None, "longest epoch, however large the source is", at_least(1))
+    learning_rate: float = setting(1e-3, "learning rate in the first epoch", POSITIVE)
+    final_rate_fraction: float = setting(1.0, "fraction of the learning rate left in the last epoch", FRACTION)
+
+
+@dataclass(frozen=True)
+class Adaptation(Settings):
+    """Rounds of training on both domains; each ends with a look at the target and a checkpoint."""
+
+    rounds: int = setting(0, "rounds of adaptation; 0 trains on source alone", at_least(0))
+    passes: int = setting(2, "passes over the larger domain in a round", at_least(1))
+    min_batches_per_round: int = setting(
+        1, "shortest round for images; small sets are passed up to five times", at_least(1)
+    )
+    max_batches_per_round: int | None = setting(None, "longest round, however large the domains are", at_least(1))
+    learning_rate: float = setting(1e-3, "learning rate in the first round", POSITIVE)
+    final_rate_fraction: float = setting(0.03, "fraction of the learning rate left in the last round", FRACTION)
+    schedule: Literal["alternate", "joint"] = setting(
+        "alternate", "source and target steps in turns, or both domains in one step"
+    )
+    source_portion: Ramp = setting(Ramp(1.0), "portion of the source that a round draws on", FRACTION)
+    statistics: Literal["both", "target"] = setting(
+        "both", "domains whose batches give BatchNorm its statistics for prediction"
+    )
+    uniform_prior_slack: float = setting(
+        math.inf,
+        "class shares count as equal if they are off by at most this times the expected error; inf: always",
+        FROM_ZERO_OR_INF,
+    )
+
+
+@dataclass(frozen=True)
+class Entropy(Settings):
+    """The uncertainty term on target: Renyi entropy with a multiplier, fixed or moved by dual ascent."""
+
+    order: float | None = setting(
+        None, "order of the Renyi entropy; inf with a selection is self-training", POSITIVE_OR_INF
+    )
+    multiplier: float = setting(1.0, "weight of the entropy, beta of Eq. 7", FROM_ZERO)
+    budget: float | Literal["source"] | None = setting(
+        None, "entropy budget C of Eq. 5 in nats, or source: that of the source", POSITIVE
+    )
+    dual_rate: float = setting(0.03, "step size of dual ascent on the multiplier", POSITIVE)
+    dual_damping: float = setting(2.0, "damping of dual ascent: how strongly it reacts to the moment", FROM_ZERO)
+    dual_maximum: float = setting(5.0, "largest multiplier that dual ascent may reach", POSITIVE)
+
+
+@dataclass(frozen=True)
+class PseudoLabeling(Settings):
+    """Which target samples teach, and what: class-balanced self-training at order infinity."""
+
+    selection: Literal["none", "global", "class-balanced", "reweighted"] = setting(
+        "reweighted", "select the most confident of all samples, of each class, or by normalised confidence (CBST)"
+    )
+    class_shares: Literal["predicted", "uniform", "source", "estimated"] = setting(
+        "predicted", "class shares that the portion is taken of: predicted (CBST) or expected ones"
+    )
+    portion: Ramp | Literal["agreement"] = setting(
+        Ramp(0.3, 0.05, 0.6),
+        "portion of each class that is selected, by round; agreement: as far as augmented views agree",
+        FRACTION,
+    )
+    temperature: Ramp = setting(
+        Ramp(0.0), "temperature of the labels; 0 gives hard ones, 0.25 those of CRST", FROM_ZERO
+    )
+    normalize: bool = setting(True, "divide soft labels by class thresholds (CRST), or not (annealing)")
+
+
+@dataclass(frozen=True)
+class Terms(Settings):
+    """Weights of further terms; 0 leaves one out, bit for bit."""
+
+    diversity: float = setting(
+        0.0, "weight of diversity, the entropy of the mean prediction: all classes in use", FROM_ZERO
+    )
+    consistency: float = setting(
+        0.0, "weight of consistency: augmented views are fitted to the plain one's label", FROM_ZERO
+    )
+    consistency_threshold: float = setting(0.9, "confidence from which the plain view's label counts", FRACTION)
+    mrkld: float = setting(0.0, "weight of the KL divergence of pseudo-labelled samples from uniform (CRST)", FROM_ZERO)
+    mmd: float = setting(0.0, "weight of the maximum mean discrepancy of features; needs the joint schedule", FROM_ZERO)
+    vat: float = setting(0.0, "weight of virtual adversarial smoothness on target", FROM_ZERO)
+    vat_radius: float = setting(
+        1.0, "size of the virtual adversarial perturbation, in source standard deviations", POSITIVE
+    )
+
+
+@dataclass(frozen=True)
+class GradientVariance(Settings):
+    """Gradient variance regularisation of target steps (Algorithm 1)."""
+
+    weight: float = setting(0.0, "weight of the variance beside the mean loss; 1 in the paper's scripts", FROM_ZERO)
+    groups_only: bool = setting(False, "the control: the same groups with weight 0")
+    groups: int = setting(10, "groups that a batch is cut into", at_least(2))
+    inner_step: float = setting(0.02, "size eta of the inner step", POSITIVE)
+    bound: Literal["none", "cap", "relative"] = setting(
+        "cap", "how the variance is bounded, which has no upper end by itself"
+    )
+    cap: float = setting(0.1, "variance at which the push stops, with bound = cap", POSITIVE)
+    part: str = setting("", "parameters whose variance counts, as a regular expression; all if empty")
+    share: float = setting(
+        1.0, "fraction of the target steps that carry the term, at weight / share", FRACTION_OVER_ZERO
+    )
+
+    @property
+    def grouped(self) -> bool:
+        """Whether target batches are cut into groups: for their gradient variance, or as its control."""
+        return self.weight > 0 or self.groups_only
+
+
+@dataclass(frozen=True)
+class Teacher(Settings):
+    """An averaged network that labels, predicts and is returned (mean teacher)."""
+
+    memory: float = setting(0.0, "rounds that the average looks back; 0: no teacher", FROM_ZERO)
+    max_steps: float = setting(math.inf, "steps that it looks back at most, however long a round is", POSITIVE_OR_INF)
 
 
 @dataclass(frozen=True)
 class Recipe:
-    """Every setting of a run, each a value that a config file can hold.
+    """Every setting of a run, in groups of values that a config file can hold.
 
     Ramps move from round to round: [start, step, stop], or one number that stays; the step "even" reaches the stop in
     the last round.
@@ -26,252 +196,111 @@ class Recipe:
 
     name: str
     summary: str = ""
-    # The network and its Monte-Carlo samples (M of Eq. 2), each with masks of its own in the sampled dropout layers.
-    gaussian: bool = False
-    sampled: Literal["none", "top", "all"] = "none"
-    num_samples: int = 1
-    # Both phases.
-    batch_size: int = 100
-    optimizer: Literal["adam", "sgd"] = "adam"  # sgd has Nesterov's momentum, 0.9
-    weight_decay: float = 5e-4
-    # Strengths of random changes of training samples: images above, feature vectors below.
-    affine: float = 0.0
-    sharpness: float = 0.0
-    colour: float = 0.0
-    contrast: float = 0.0
-    polarity: float = 0.0
-    erasing: float = 0.0
-    noise: float = 0.0
-    dropping: float = 0.0
-    # Pre-training on source.
-    pretrain_epochs: int = 30
-    shortest_epoch: int = 1  # in batches of images, if five times as many passes reach it; tables take fewer steps
-    longest_epoch: int | None = None  # in batches, however many samples there are
-    pretrain_learning_rate: float = 1e-3
-    pretrain_final_rate: float = 1.0  # share of that rate left at the end
-    # Adaptation.
-    rounds: int = 0
-    passes: int = 2
-    shortest_round: int = 1  # as for epochs
-    longest_round: int | None = None  # in batches, however many passes that would be
-    learning_rate: float = 1e-3
-    final_rate: float = 0.03  # share of the learning rate left in the last round, so that runs settle
-    schedule: Literal["alternate", "joint"] = "alternate"
-    source_portion: Ramp = Ramp(1.0)
-    teacher_memory: float = 0.0  # rounds that an averaged network looks back, which labels and predicts; 0 has none
-    teacher_steps: float = math.inf  # but at most so many steps, however long a round is
-    # Target classes count as equally frequent as far as this many times the expected error allows; inf: always.
-    share_doubt: float = math.inf
-    statistics: Literal["both", "target"] = "both"  # the domains whose batches BatchNorm predicts with
-    # The uncertainty term: order of the Renyi entropy; at order inf with a selection, pseudo-labels (Eq. 8).
-    order: float | None = None
-    multiplier: float = 1.0
-    selection: Literal["none", "global", "class-balanced", "reweighted"] = "reweighted"
-    selection_shares: Literal["predicted", "uniform", "source", "estimated"] = "predicted"  # of which it is a portion
-    portion: Ramp | Literal["agreement"] = Ramp(0.3, 0.05, 0.6)  # or as far as augmented views agree
-    label_temperature: Ramp = Ramp(0.0)
-    normalise_labels: bool = True
-    # Dual ascent on the multiplier (Eq. 6): a budget in nats, or "source".
-    entropy_budget: float | Literal["source"] | None = None
-    dual_rate: float = 0.03
-    dual_damping: float = 2.0
-    dual_maximum: float = 5.0
-    # Other terms, by weight.
-    diversity: float = 0.0
-    consistency: float = 0.0
-    consistency_threshold: float = 0.9
-    mrkld: float = 0.0
-    mmd: float = 0.0
-    vat: float = 0.0
-    vat_radius: float = 1.0
-    # Gradient variance regularisation (Algorithm 1), and its control: the same groups, nothing maximised.
-    gvr_weight: float = 0.0
-    gvr_groups_only: bool = False
-    gvr_groups: int = 10
-    gvr_inner_step: float = 0.02
-    gvr_bound: Literal["none", "cap", "relative"] = "cap"
-    gvr_cap: float = 0.1
-    gvr_part: str = ""
-    gvr_share: float = 1.0  # of the target steps, the others are plain
+    posterior: Posterior = Posterior()
+    optimization: Optimization = Optimization()
+    augmentation: Augment = Augment()
+    pretraining: Pretraining = Pretraining()
+    adaptation: Adaptation = Adaptation()
+    entropy: Entropy = Entropy()
+    pseudo_labels: PseudoLabeling = PseudoLabeling()
+    terms: Terms = Terms()
+    gradient_variance: GradientVariance = GradientVariance()
+    teacher: Teacher = Teacher()
 
-    def with_settings(self, **settings: Any) -> Recipe:
-        """The same recipe with other values; an unknown or unusable one is named."""
-        kinds = {key: kind for key, kind in typing.get_type_hints(Recipe).items() if key not in ("name", "summary")}
-        changed: dict[str, Any] = {}
-        for key, value in settings.items():
-            if key not in kinds:
-                near = difflib.get_close_matches(key, kinds, n=3, cutoff=0.5)
-                hint = f"; did you mean {', '.join(near)}" if near else f"; {self.name} has {', '.join(kinds)}"
-                raise InputError(f"unknown setting {key!r}{hint}")
-            changed[key] = _fit(key, value, kinds[key])
-        recipe = replace(self, **changed)
+    def groups(self) -> dict[str, Settings]:
+        values = {one.name: getattr(self, one.name) for one in fields(self)}
+        return {name: value for name, value in values.items() if isinstance(value, Settings)}
+
+    def each(self) -> dict[str, Setting]:
+        """Every setting by its full name, group.name."""
+        return {f"{group}.{one.name}": one for group, settings in self.groups().items() for one in settings.each()}
+
+    def with_settings(self, settings: Mapping[str, Any] | None = None, /, **named: Any) -> Recipe:
+        """The same recipe with other values, by full or short names, or by groups of them; what cannot be is named."""
+        known, changed = self.each(), {}
+        for name, value in _flat({**(settings or {}), **named}, self.groups()):
+            full = resolve(name, known)
+            changed[full] = fit(full, value, known[full].kind)
+        recipe = self._replaced(changed)
         recipe.check()
         return recipe
 
-    def fitted_to(self, shape: Sequence[int], target_colours: bool) -> Recipe:
+    def _replaced(self, changed: Mapping[str, Any]) -> Recipe:
+        groups: dict[str, dict[str, Any]] = {}
+        for full, value in changed.items():
+            group, name = full.split(".", 1)
+            groups.setdefault(group, {})[name] = value
+        values: dict[str, Any] = {name: replace(getattr(self, name), **some) for name, some in groups.items()}
+        return replace(self, **values)
+
+    def fitted_to(self, shape: Sequence[int], target_colors: bool) -> Recipe:
         """For source samples of this shape: with batches that so few can fill, and no more groups than they have pairs.
 
         A smaller target needs nothing: its batches are as large as it is, and short batches have fewer groups. The
         rows of a table have no views that a longer look would show: epochs and rounds are as short as they come. Where
         the target is grey, hues are all the same to it, and views with others of them would only take time.
         """
-        samples, recipe = shape[0], self
+        samples, changed = shape[0], dict[str, Any]()
         if len(shape) == 2:
-            recipe = replace(recipe, shortest_epoch=1, shortest_round=1)
-        if not target_colours:
-            recipe = replace(recipe, colour=0.0)
-        if samples < self.batch_size:
-            groups = max(2, min(self.gvr_groups, samples // 2))
-            recipe = recipe.with_settings(batch_size=samples, gvr_groups=groups)
+            changed |= {"pretraining.min_batches_per_epoch": 1, "adaptation.min_batches_per_round": 1}
+        if not target_colors:
+            changed["augmentation.color"] = 0.0
+        if samples < self.optimization.batch_size:
+            changed["optimization.batch_size"] = samples
+            changed["gradient_variance.groups"] = max(2, min(self.gradient_variance.groups, samples // 2))
+        recipe = self._replaced(changed)
+        recipe.check()
         return recipe
 
     @property
-    def taught(self) -> bool:
+    def uses_pseudo_labels(self) -> bool:
         """Whether adaptation learns from pseudo-labels."""
-        return self.order == math.inf and self.selection != "none"
-
-    @property
-    def grouped(self) -> bool:
-        """Whether target batches are cut into groups: for their gradient variance, or as its control."""
-        return self.gvr_weight > 0 or self.gvr_groups_only
+        return self.entropy.order == math.inf and self.pseudo_labels.selection != "none"
 
     def check(self) -> None:
-        """Refuse values that no run could use."""
-        for key, least in {
-            "num_samples": 1,
-            "batch_size": 2,
-            "pretrain_epochs": 1,
-            "rounds": 0,
-            "passes": 1,
-            "shortest_epoch": 1,
-            "longest_epoch": 1,
-            "shortest_round": 1,
-            "longest_round": 1,
-        }.items():
-            if getattr(self, key) is not None and getattr(self, key) < least:
-                raise InputError(f"{key} must be at least {least}, not {getattr(self, key)}")
-        for key in (
-            "learning_rate",
-            "pretrain_learning_rate",
-            "gvr_inner_step",
-            "gvr_cap",
-            "vat_radius",
-            "dual_rate",
-        ):
-            if not 0 < getattr(self, key) < math.inf:
-                raise InputError(f"{key} must be a positive number, not {getattr(self, key)}")
-        if self.order is not None and not self.order > 0:
-            raise InputError(f"order must be in (0, inf], not {self.order}")
-        if isinstance(self.entropy_budget, float) and not self.entropy_budget > 0:
-            raise InputError(f"entropy_budget must be positive or 'source', not {self.entropy_budget}")
-        if self.grouped and not 2 <= self.gvr_groups <= self.batch_size // 2:
+        """Refuse values that no run could use, each by itself and together."""
+        for name, group in self.groups().items():
+            group.check(name, self.adaptation.rounds)
+        variance, largest = self.gradient_variance, self.optimization.batch_size // 2
+        if variance.grouped and variance.groups > largest:
             raise InputError(
-                f"gvr_groups must be between 2 and half the batch size ({self.batch_size // 2}), not {self.gvr_groups}"
+                f"gradient_variance.groups must be between 2 and half the batch size ({largest}), not {variance.groups}"
             )
-        for key in (
-            "weight_decay",
-            "affine",
-            "colour",
-            "contrast",
-            "erasing",
-            "noise",
-            "teacher_memory",
-            "multiplier",
-            "diversity",
-            "consistency",
-            "mrkld",
-            "mmd",
-            "vat",
-            "gvr_weight",
-            "dual_damping",
-        ):
-            if not 0 <= getattr(self, key) < math.inf:
-                raise InputError(f"{key} must be a number from 0 up, not {getattr(self, key)}")
-        if not self.share_doubt >= 0:
-            raise InputError(f"share_doubt must be a number from 0 up, or inf, not {self.share_doubt}")
-        if not self.teacher_steps > 0:
-            raise InputError(f"teacher_steps must be a positive number, or inf, not {self.teacher_steps}")
-        if self.gvr_groups_only and self.gvr_weight:
-            raise InputError(f"gvr_groups_only is the control at weight 0; gvr_weight is {self.gvr_weight}")
-        if not 0 < self.gvr_share <= 1:
-            raise InputError(f"gvr_share is a share of steps, more than 0 and at most 1, not {self.gvr_share}")
-        for key in (
-            "final_rate",
-            "pretrain_final_rate",
-            "consistency_threshold",
-            "sharpness",
-            "polarity",
-            "dropping",
-        ):
-            if not 0 <= getattr(self, key) <= 1:
-                raise InputError(f"{key} is a share between 0 and 1, not {getattr(self, key)}")
-        if self.entropy_budget is not None and (self.order is None or self.taught):
-            raise InputError("entropy_budget bounds an entropy: it needs an order, and selection='none' at order inf")
-        if self.mrkld and not self.taught:
-            raise InputError("mrkld holds pseudo-labels back: it needs order inf and a selection")
+        if variance.groups_only and variance.weight:
+            raise InputError(f"gradient_variance.groups_only is the control at weight 0, not {variance.weight:g}")
+        if self.entropy.budget is not None and (self.entropy.order is None or self.uses_pseudo_labels):
+            raise InputError("entropy.budget bounds an entropy: it needs an order, and no selection at order inf")
+        if self.terms.mrkld and not self.uses_pseudo_labels:
+            raise InputError("terms.mrkld holds pseudo-labels back: it needs order inf and a selection")
+        if self.terms.mmd and self.adaptation.schedule != "joint":
+            raise InputError("terms.mmd compares both domains in one step: it needs the joint schedule")
         try:
-            re.compile(self.gvr_part)
+            re.compile(variance.part)
         except re.error as error:
-            raise InputError(f"gvr_part is not a regular expression: {error}") from None
-        if self.mmd and self.schedule != "joint":
-            raise InputError("mmd compares both domains in one step: it needs schedule='joint'")
-        for key, highest in {"portion": 1.0, "source_portion": 1.0, "label_temperature": math.inf}.items():
-            ramp = getattr(self, key)
-            if isinstance(ramp, Ramp) and not all(
-                0 <= ramp(index, self.rounds) <= highest for index in (0, max(self.rounds - 1, 0))
-            ):
-                raise InputError(f"{key} must stay within 0 and {highest:g}, not {to_plain(ramp)}")
+            raise InputError(f"gradient_variance.part is not a regular expression: {error}") from None
 
     def to_json(self) -> dict[str, Any]:
-        """Plain values, infinity as "inf"; `Recipe.from_json` reads them back."""
-        return {field.name: to_plain(getattr(self, field.name)) for field in fields(self)}
+        """Plain values by group, infinity as "inf"; `Recipe.from_json` reads them back."""
+        groups = {name: group.to_json() for name, group in self.groups().items()}
+        return {"name": self.name, "summary": self.summary, **groups}
+
+    def settings(self) -> dict[str, Any]:
+        """The groups alone: what a config file holds beside the recipe's name."""
+        return {name: group.to_json() for name, group in self.groups().items()}
 
     @staticmethod
     def from_json(values: Mapping[str, Any]) -> Recipe:
         settings = dict(values)
         name, summary = str(settings.pop("name", "custom")), str(settings.pop("summary", ""))
-        return Recipe(name, summary).with_settings(**settings)
+        return Recipe(name, summary).with_settings(settings)
 
 
-def to_plain(value: Any) -> Any:
-    if isinstance(value, Ramp):
-        parts = [value.start, _EVEN if value.step is None else value.step, value.stop]
-        return parts if value.stop is not None else parts[:2]
-    return "inf" if value == math.inf else value
-
-
-def _fit(key: str, value: Any, kind: Any) -> Any:
-    """Bring a setting to its declared type: config files and command lines know numbers, words and lists."""
-    choices = typing.get_args(kind)
-    if typing.get_origin(kind) is Literal:
-        if value not in choices:
-            raise InputError(f"{key} is one of {', '.join(map(str, choices))}, not {value!r}")
-        return value
-    for one in choices or (kind,):
-        if one is type(None) and value is None:
-            return None
-        if typing.get_origin(one) is Literal and value in typing.get_args(one):
-            return value
-        if one is Ramp and isinstance(value, Ramp):
-            return value
-        try:
-            if one is Ramp:
-                parts = value if isinstance(value, list | tuple) else [value]
-                return Ramp(float(parts[0]), *(None if part in (None, _EVEN) else float(part) for part in parts[1:]))
-            if one is float and not isinstance(value, bool) and not math.isnan(float(value)):
-                return float(value)
-            if one is int and not isinstance(value, bool) and float(value) == int(value):
-                return int(value)
-        except (TypeError, ValueError, OverflowError, IndexError):
-            continue
-        if one in (bool, str) and isinstance(value, one):
-            return value
-    raise InputError(f"{key} cannot be {value!r}; it is {_kind_in_words(choices or (kind,))}")
-
-
-def _kind_in_words(kinds: tuple[Any, ...]) -> str:
-    words = {int: "a whole number", float: "a number", bool: "true or false", str: "text", Ramp: "a number or a ramp"}
-    known = [
-        words.get(kind) or " or ".join(map(str, typing.get_args(kind))) for kind in kinds if kind is not type(None)
-    ]
-    return " or ".join(known)
+def _flat(settings: Mapping[str, Any], groups: Mapping[str, Any]) -> list[tuple[str, Any]]:
+    """Settings one by one: a group of them, {"adaptation": {"rounds": 3}}, by full names."""
+    found: list[tuple[str, Any]] = []
+    for name, value in settings.items():
+        if name in groups and isinstance(value, Mapping):
+            found += [(f"{name}.{inner}", part) for inner, part in value.items()]
+        else:
+            found.append((name, value))
+    return found

@@ -10,8 +10,8 @@ import numpy as np
 import torch
 from markupsafe import Markup
 
-from calida.report.evidence import View
-from calida.report.finding import Finding
+from calida.report.run_predictions import View
+from calida.report.run_results import Finding
 from calida.report.svg import Plot, nice_ticks
 from calida.uncertainty import binned_error, reliability_bins, renyi_entropy
 from calida.validation import SOURCE_ONLY
@@ -79,7 +79,7 @@ def feature_map(finding: Finding) -> Figure:
         panels.append(Panel(name, plot.draw(summary)))
     caption = (
         "Each dot is a sample, placed by t-SNE so that samples with alike features lie together. Rings are source "
-        "validation in its true class's colour, filled dots are target in the predicted class's colour. A good "
+        "validation in its true class's color, filled dots are target in the predicted class's colour. A good "
         "adaptation lays dots of a colour onto rings of the same colour."
     )
     return Figure("map", "How both domains look to the network", caption, panels, table=_map_table(finding))

@@ -8,8 +8,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from calida.report.evidence import Evidence, View
-from calida.selection import class_shares
+from calida.report.run_predictions import Evidence, View
+from calida.shift import class_shares
 from calida.training import mean_class_accuracy
 from calida.uncertainty import aurc, brier, calibration_error, nll, renyi_entropy
 

@@ -13,10 +13,10 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 from PIL import Image
 
-from calida.calibration import CALIBRATIONS
+from calida.estimation import CALIBRATIONS
 from calida.files import write_atomically
 from calida.report import figures, trust_figures
-from calida.report.finding import Finding
+from calida.report.run_results import Finding
 from calida.report.svg import tag
 from calida.report.verdict import Verdict, judge
 

@@ -12,7 +12,7 @@ from markupsafe import Markup
 from torch import Tensor
 
 from calida.report.figures import Figure, Panel, Table, around, shorten, views
-from calida.report.finding import Finding
+from calida.report.run_results import Finding
 from calida.report.svg import Plot, nice_ticks
 from calida.uncertainty import RiskCoverage, aurc, coverage_at_risk
 from calida.uncertainty import risk_coverage as risk_curve
@@ -152,23 +152,23 @@ def _advice(expected: _Curve, counted: _Curve | None, coverage: float) -> Markup
 
 def validators(finding: Finding) -> Figure | None:
     """Every validator's value for the source-only classifier and each round; nothing to compare without adaptation."""
-    looked = finding.looked
-    if len(looked) < 2:
+    judged = finding.judged
+    if len(judged) < 2:
         return None
-    names = [SOURCE_ONLY, *(f"round {record['round'] + 1}" for record in looked[1:])]
-    returned = next(index for index, record in enumerate(looked) if record is finding.returned)
+    names = [SOURCE_ONLY, *(f"round {record['round'] + 1}" for record in judged[1:])]
+    returned = next(index for index, record in enumerate(judged) if record is finding.returned)
     panels, rows = [], []
-    for name in (*VOTERS, *(name for name in looked[0]["validators"] if name not in VOTERS)):
-        values = [float(record["validators"][name]) for record in looked]
+    for name in (*VOTERS, *(name for name in judged[0]["validators"] if name not in VOTERS)):
+        values = [float(record["validators"][name]) for record in judged]
         better = _better(name)
         kind = "target" if name in VOTERS else "other"
         panels.append(_course(name, f"{better} is better", _meaning(name), kind, names, values, returned))
         rows.append([name, _meaning(name), better, *(f"{value:.4g}" for value in values)])
-    wins = [f"{len(votes(record, looked[0]))} of {len(VOTERS)}" for record in looked[1:]]
+    wins = [f"{len(votes(record, judged[0]))} of {len(VOTERS)}" for record in judged[1:]]
     rows.append(["votes", "voters that find it better than source only", "higher", "", *wins])
     legend = [("target", "votes on whether a round helped"), ("other", "for comparison")]
-    if all("oracle" in record for record in looked):
-        values = [float(record["oracle"]["accuracy"]) for record in looked]
+    if all("oracle" in record for record in judged):
+        values = [float(record["oracle"]["accuracy"]) for record in judged]
         panels.append(_course(_ORACLE, "which no choice saw", _COUNTED, "truth", names, values, returned))
         rows.append([_ORACLE, _COUNTED, "higher", *(f"{value:.2%}" for value in values)])
         legend.append(("truth", "oracle"))

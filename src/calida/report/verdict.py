@@ -6,8 +6,8 @@ import math
 from dataclasses import dataclass
 from typing import Literal
 
-from calida.report.evidence import View
-from calida.report.finding import Finding
+from calida.report.run_predictions import View
+from calida.report.run_results import Finding
 from calida.uncertainty import renyi_entropy
 from calida.validation import dominant_class
 
@@ -36,7 +36,7 @@ class Verdict:
 def judge(finding: Finding) -> Verdict:
     """Judge a run by what is known of it; only an oracle's labels allow a word on target accuracy."""
     worries = list(finding.trust["warnings"])
-    if not finding.reshared:  # its class shares, and so its certainty, are meant to differ from the source's
+    if not finding.prior_corrected:  # its class shares, and so its certainty, are meant to differ from the source's
         worries += [*_collapse(finding), *_certainty(finding)]
     if "oracle" in finding.after:
         return _with_oracle(finding, worries)
@@ -52,7 +52,7 @@ def judge(finding: Finding) -> Verdict:
     if finding.fell_back:
         headline = "The source-only classifier was returned: there is no sign that adaptation helped"
         return Verdict("care", headline, facts, False, worries)
-    if finding.reshared:
+    if finding.prior_corrected:
         headline = "Classes differ in frequency: the source-only classifier was told, nothing else was adapted"
         return Verdict("care", headline, facts, False, worries)
     if worries:
@@ -88,7 +88,7 @@ def _with_oracle(finding: Finding, worries: list[str]) -> Verdict:
     clear = _is_clear(finding)
     if clear and gain >= 0.5:
         level: Level = "care" if worries or after["ece"] > _POOR_ECE else "good"
-        doing = "Knowing how frequent classes are" if finding.reshared else "Adaptation"
+        doing = "Knowing how frequent classes are" if finding.prior_corrected else "Adaptation"
         return Verdict(level, f"{doing} raised target accuracy {share} (oracle)", sentences, True, worries)
     if not clear or gain > -0.5:
         return Verdict(
@@ -159,7 +159,7 @@ def _weakness(finding: Finding) -> list[str]:
     found = []
     if accuracy < _WEAK:
         found.append(f"It is right on only {accuracy:.1%} of held-out source: train longer, or with a larger network.")
-    if confidence > accuracy + 0.1 and not finding.reshared:
+    if confidence > accuracy + 0.1 and not finding.prior_corrected:
         found.append(
             f"Its mean confidence on target is {confidence:.1%}, but even on source it is right only {accuracy:.1%} of "
             "the time: take its probabilities as too high."

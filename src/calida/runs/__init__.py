@@ -1,10 +1,10 @@
 """A run as a folder: from the names of two data sets to a model, figures, predictions and a report."""
 
-from calida.runs.choosing import select_run
 from calida.runs.config import RunConfig
+from calida.runs.data import RunData, Tell, open_data, open_new
 from calida.runs.execution import Metrics, evaluate_run, execute, republish
 from calida.runs.folder import RunFolder, write_predictions
-from calida.runs.opening import RunData, Tell, open_data, open_new
+from calida.runs.selection import select_run
 
 __all__ = [
     "Metrics",

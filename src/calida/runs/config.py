@@ -4,48 +4,36 @@ from __future__ import annotations
 
 import typing
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import tomli_w
 
-from calida.adaptation import AUTO, AUTO_RECIPES
-from calida.calibration import DEFAULT_CALIBRATION, check_calibration
+from calida.adaptation import AUTO, RunOptions
 from calida.data import INSIDE, NAMED, Loading, Place, check_printable
 from calida.errors import InputError
 from calida.files import parse_toml
-from calida.recipes import DEFAULT_RECIPE, Recipe, get_recipe
-from calida.validation import DEFAULT_RULE, check_rule
 
 
 @dataclass(frozen=True)
-class RunConfig:
-    """Everything that decides a run, and where its data are; `settings` override the recipe's values."""
+class RunConfig(RunOptions):
+    """A run's options as a file can hold them, and where its data are."""
 
+    recipe: str = RunOptions.recipe  # type: ignore[assignment]  # a name
+    device: str | None = None
+    backbone: str = "auto"
     source: str = ""
     target: str = ""
-    recipe: str = DEFAULT_RECIPE
     label: str | None = None
     target_labels: str | None = None
-    seed: int = 0
-    device: str | None = None
-    precision: str = "fp32"
-    backbone: str = "auto"
-    backbone_weights: str | None = None
-    head: str = "auto"
     start: str | None = None  # the folder of a run whose source-only classifier is where this one begins
-    validation: float = 0.1
-    choice: str = DEFAULT_RULE
-    calibration: str = DEFAULT_CALIBRATION
-    guard: bool = True
     size: int | None = None
     on_mismatch: str = "stop"
     skip_unreadable: bool = False
     memory: float = Loading.memory
     workers: int = Loading.workers
     tensorboard: bool = False
-    settings: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def loading(self) -> Loading:
@@ -53,9 +41,7 @@ class RunConfig:
 
     def check(self) -> None:
         """Refuse what no run could use, before any data are read."""
-        self.resolved_recipes()
-        check_rule(self.choice)
-        check_calibration(self.calibration)
+        super().check()
         if self.size is not None and not 8 <= self.size <= 1024:
             raise InputError(f"the image size is a number of pixels between 8 and 1024, not {self.size}")
         if self.memory < 0 or self.workers < 0:
@@ -69,16 +55,11 @@ class RunConfig:
             if isinstance(text, str):
                 check_printable(text)
 
-    def resolved_recipes(self) -> list[Recipe]:
-        """The recipe with its settings, or those that are tried."""
-        names = AUTO_RECIPES if self.recipe == AUTO else (self.recipe,)
-        return [get_recipe(name).with_settings(**self.settings) for name in names]
-
     def resolved(self) -> RunConfig:
         """The same run from any working folder: paths made absolute, every setting of the recipe spelled out."""
         values = dict(self.settings)
         if self.recipe != AUTO:
-            values = {k: v for k, v in self.resolved_recipes()[0].to_json().items() if k not in ("name", "summary")}
+            values = self.recipes()[0].settings()
         files: dict[str, Any] = {
             key: str(Path(text).expanduser().resolve())
             for key in ("target_labels", "backbone_weights", "start")
@@ -92,7 +73,7 @@ class RunConfig:
 
     def to_toml(self) -> str:
         values = {key: value for key, value in asdict(self).items() if value is not None}
-        values["settings"] = {key: value for key, value in self.settings.items() if value is not None}
+        values["settings"] = _without_none(self.settings)
         return tomli_w.dumps(values)
 
     @staticmethod
@@ -118,6 +99,13 @@ class RunConfig:
         if not isinstance(settings, Mapping):
             raise InputError(f"{origin} gives settings as {settings!r}; they are a table of names and values")
         return replace(self, **{**values, "settings": {**self.settings, **settings}})
+
+
+def _without_none(settings: Any) -> Any:
+    """Settings as TOML can hold them, which has no word for nothing."""
+    if isinstance(settings, Mapping):
+        return {name: _without_none(value) for name, value in settings.items()}
+    return "none" if settings is None else settings
 
 
 def _fits(value: Any, kind: Any) -> bool:

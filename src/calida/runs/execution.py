@@ -12,15 +12,15 @@ from typing import Any
 
 import torch
 
-from calida.adaptation import Adapted, adapt, choose_device, load
+from calida.adaptation import Adapted, adapt_with, load
 from calida.allocator import keep_freed_memory
-from calida.data import INSIDE, Collection, DataCard, Labelled, split_validation, take
+from calida.data import INSIDE, Collection, Labeled, SavedPreparation, split_validation, take
 from calida.errors import InputError, MissingExtraError
 from calida.files import locked
 from calida.report import Evidence, Finding, compute_metrics, gather, write_report
 from calida.runs.config import RunConfig
+from calida.runs.data import RunData, Tell, open_data, read_truth
 from calida.runs.folder import RunFolder, write_predictions
-from calida.runs.opening import RunData, Tell, open_data, read_truth
 from calida.seeds import Seeds
 from calida.training import Record
 from calida.validation import returned_record
@@ -46,7 +46,6 @@ def execute(
     """
     folder = RunFolder(path)
     config.check()  # a wrong setting or device is to be known before the data are read
-    choose_device(config.device)
     if path.is_file():
         raise InputError(f"{path} is a file; --out names a folder")
     _refuse_to_overwrite(folder, resume)
@@ -76,28 +75,18 @@ def execute(
                 board(record)
             observe(record)
 
-        adapted = adapt(
+        adapted = adapt_with(
+            config,
             (data.source.samples, data.labels),
             data.target.samples,
-            config.recipe,
             num_classes=len(data.card.classes),
             class_names=data.card.classes,
-            backbone=config.backbone,
-            head=config.head,
-            backbone_weights=config.backbone_weights,
             start=start,
-            validation=config.validation,
-            seed=config.seed,
-            device=config.device,
-            precision=config.precision,  # type: ignore[arg-type]
-            choice=config.choice,
-            calibration=config.calibration,
-            guard=config.guard,
             folder=path,
             resume=resume,
             observe=note,
+            terms={},
             oracle_labels=data.truth,
-            **config.settings,
         )
         return _finish(config, folder, adapted, data, {"command": folder.read_command()}, draw)
 
@@ -108,7 +97,7 @@ def _source_only(run: Path, device: str | None) -> Adapted:
     return adapted if adapted.source_only is None else replace(adapted.source_only, history=adapted.history)
 
 
-def _check_start(start: DataCard, here: DataCard) -> None:
+def _check_start(start: SavedPreparation, here: SavedPreparation) -> None:
     """A network's inputs and outputs have no names: the order of columns and classes is what they mean."""
     for what in ("classes", "columns"):
         pairs = zip_longest(getattr(start, what), getattr(here, what))
@@ -146,7 +135,7 @@ def _finish(
     before = adapted.source_only and replace(adapted.source_only, card=data.card)
     replace(adapted, card=data.card, source_only=before).save(folder.path)
     _, held = split_validation(data.labels, config.validation, Seeds(config.seed))
-    validation = Labelled(take(data.source.samples, held), data.labels[held])
+    validation = Labeled(take(data.source.samples, held), data.labels[held])
     trust = adapted.trust
     assert trust is not None
     mapped = {} if draw else {"on_map": 0}

@@ -10,32 +10,14 @@ from calida.selection.pseudo_labels import (
     tempered_labels,
 )
 from calida.selection.schedule import Ramp
-from calida.selection.shares import (
-    chance_distance,
-    class_shares,
-    equalising_weights,
-    expected_shares,
-    likely_shares,
-    resample,
-    share_logits,
-    thin_out,
-)
 
 __all__ = [
     "SELECTORS",
     "Ramp",
     "Selection",
-    "chance_distance",
-    "class_shares",
-    "equalising_weights",
-    "expected_shares",
-    "likely_shares",
-    "resample",
     "select_class_balanced",
     "select_global",
     "select_reweighted",
     "selector",
-    "share_logits",
     "tempered_labels",
-    "thin_out",
 ]

@@ -2,6 +2,7 @@
 
 from calida.studies.engine import Engine, Outcome
 from calida.studies.job import Job, finished_record, run_job
+from calida.studies.plan import StudyPlan
 from calida.studies.progress import StudyProgress
 from calida.studies.results import Results
 from calida.studies.summary import Measure, RunRecord, Score, Spread, label_free
@@ -16,6 +17,7 @@ __all__ = [
     "RunRecord",
     "Score",
     "Spread",
+    "StudyPlan",
     "StudyProgress",
     "StudyTask",
     "finished_record",

@@ -17,30 +17,21 @@ from typing import Any
 import torch
 
 from calida.adaptation import Adapted, load
-from calida.data import VIEW_SETTINGS, Samples, split_validation, take
+from calida.data import Samples, split_validation, take
 from calida.errors import CheckpointError
 from calida.files import locked, write_atomically
 from calida.recipes import Recipe
 from calida.runs import Metrics, RunConfig, RunFolder, execute, open_data
 from calida.seeds import Seeds
+from calida.studies.older_records import grouped_settings
 from calida.studies.summary import RunRecord
-from calida.training import SOURCE_PHASE, describe_labelled
+from calida.training import SOURCE_PHASE, describe_labeled
 
-# What pre-training is made of: runs that agree in these begin with the same source-only classifier.
-PRETRAINING = (
-    "num_samples",
-    "sampled",
-    "batch_size",
-    "optimizer",
-    "weight_decay",
-    "shortest_epoch",
-    "longest_epoch",
-    *VIEW_SETTINGS,
-    "pretrain_epochs",
-    "pretrain_learning_rate",
-    "pretrain_final_rate",
-)
+# What pre-training is made of: runs that agree in these groups begin with the same source-only classifier.
+PRETRAINING = ("posterior", "optimization", "augmentation", "pretraining")
 _DECISIVE = ("recipe", "seed", "backbone", "head", "validation", "choice", "calibration", "guard", "size", "precision")
+_DEFAULTS = {"precision": "fp32"}  # of what older records do not have
+_RETURNED = ("source", "target", "oracle", "oracle_uncalibrated")
 _SECONDS_BETWEEN_TURNS = 0.5
 _TRAINED_ON_SHOWN = 2000  # samples that a network was trained on, to see how well it knows them
 # Seeds are set process-wide while a network is built, so a process works on one run at a time.
@@ -57,21 +48,21 @@ class Job:
     task: str
     config: RunConfig
     measured_with: tuple[int, ...] = ()
+    draw: bool = False  # a report of each run
 
     @cached_property
     def recipe(self) -> Recipe:
-        return self.config.resolved_recipes()[0]
+        return self.config.recipes()[0]
 
     @cached_property
     def start(self) -> Job | None:
         """The run that trains the source-only classifier which this one adapts; none if it does so itself."""
         recipe = self.recipe
-        if recipe.rounds == 0:
+        if recipe.adaptation.rounds == 0:
             return None
-        values = recipe.to_json()
-        settings = {name: values[name] for name in PRETRAINING}
-        name = "bsource" if recipe.gaussian else "source"
-        return replace(self, config=replace(self.config, recipe=name, settings=settings))
+        settings = {name: group for name, group in recipe.settings().items() if name in PRETRAINING}
+        name = "bsource" if recipe.posterior.gaussian else "source"
+        return replace(self, config=replace(self.config, recipe=name, settings=settings), draw=False)
 
     def identity(self) -> dict[str, Any]:
         """All that decides the result, as JSON has it; not where the data lie or on what device it runs."""
@@ -83,7 +74,7 @@ class Job:
             "target": short_origin(config.target),
             **{name: getattr(config, name) for name in _DECISIVE},
             "backbone_weights": None if weights is None else Path(weights).name,
-            "settings": {k: v for k, v in self.recipe.to_json().items() if k not in ("name", "summary")},
+            "settings": self.recipe.settings(),
         }
 
     @cached_property
@@ -101,10 +92,10 @@ def _key(identity: Mapping[str, Any]) -> str:
 
 
 def key_of(record: RunRecord) -> str:
-    """The key that a run with this record has today: a setting that is younger than the record had its default."""
-    settings = {name: value for name, value in Recipe("").to_json().items() if name not in ("name", "summary")}
-    identity = {name: record[name] for name in ("task", "source", "target", *_DECISIVE, "backbone_weights")}
-    return _key({**identity, "settings": {**settings, **record["settings"]}})
+    """The key that a run with this record has today: what is younger than the record had its default."""
+    names = ("task", "source", "target", *_DECISIVE, "backbone_weights")
+    identity = {name: record.get(name, _DEFAULTS.get(name)) for name in names}
+    return _key({**identity, "settings": grouped_settings(record["settings"])})
 
 
 def short_origin(text: str) -> str:
@@ -141,7 +132,7 @@ def run_job(job: Job, out: Path, device: str | None = None) -> RunRecord:
         began = time.perf_counter()
         folder, start = RunFolder(out / job.folder), job.start
         config = replace(job.config, device=device, start=None if start is None else str(out / start.folder))
-        metrics = execute(config, folder.path, resume=folder.holds_run(), draw=False)
+        metrics = execute(config, folder.path, resume=folder.holds_run(), draw=job.draw)
         record = _record(job, folder, metrics, _by_samples(job, config, load(folder.path, device)))
         record["seconds"] = round(max(time.perf_counter() - began, record["training_seconds"]), 1)
         write_atomically(folder.path / "record.json", (json.dumps(record) + "\n").encode())
@@ -172,7 +163,7 @@ def _record(job: Job, folder: RunFolder, metrics: Metrics, by_samples: Mapping[s
         "key": job.key,
         **job.identity(),
         "start": None if job.start is None else job.start.key,
-        "returned": {name: metrics["adapted"][name] for name in ("source", "target", "oracle", "oracle_uncalibrated")},
+        "returned": {name: metrics["adapted"][name] for name in _RETURNED if name in metrics["adapted"]},
         "trust": metrics["trust"],
         "by_samples": by_samples,
         "rounds": rounded(history),
@@ -196,7 +187,7 @@ def _by_samples(job: Job, config: RunConfig, adapted: Adapted) -> dict[str, Any]
     }
     return {
         str(count): {
-            name: describe_labelled(adapted.predict(x, num_samples=count, raw=True), labels)
+            name: describe_labeled(adapted.predict(x, num_samples=count, raw=True), labels)
             for name, (x, labels) in parts.items()
         }
         for count in job.measured_with

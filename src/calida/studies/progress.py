@@ -44,7 +44,7 @@ class StudyProgress:
 
     def _row(self, task: str, recipe: str, jobs: Sequence[Job]) -> RowProgress:
         mine = [self.records[job.key] for job in jobs if job.key in self.records]
-        scores = [label_free(record, self.measure).accuracy for record in mine]
+        scores = [label_free(record, self.measure).accuracy for record in mine if "oracle" in record["returned"]]
         return RowProgress(
             task,
             recipe,
@@ -81,6 +81,6 @@ class StudyProgress:
         except (OSError, ValueError):  # not there yet, or a line that is being written
             return 0.0
         recipe = job.recipe
-        phase = "adapt" if recipe.rounds else "pretrain"
-        total = recipe.rounds or recipe.pretrain_epochs
+        phase = "adapt" if recipe.adaptation.rounds else "pretrain"
+        total = recipe.adaptation.rounds or recipe.pretraining.epochs
         return max(sum(one["phase"] == phase for one in rounds) / total, 1e-3) if rounds else 0.0

@@ -8,7 +8,7 @@ from types import MappingProxyType
 from typing import Any
 
 from calida.data import INSIDE
-from calida.recipes import get_recipe
+from calida.recipes import get_recipe, resolve
 from calida.runs import RunConfig
 from calida.studies.job import PRETRAINING, Job
 from calida.studies.summary import Measure
@@ -37,12 +37,17 @@ class StudyTask:
         measured_with: tuple[int, ...] = (),
     ) -> Job:
         """A run without the guard: every round is trained, and the label-free choice is among them."""
-        adapts = get_recipe(recipe).rounds > 0
-        known = {name: value for name, value in self.settings.items() if adapts or name in PRETRAINING}
+        named = get_recipe(recipe)
+        adapts, every = named.adaptation.rounds > 0, named.each()
+        known = {
+            name: value
+            for name, value in self.settings.items()
+            if adapts or resolve(name, every).split(".")[0] in PRETRAINING
+        }
         config = RunConfig(
-            self.source,
-            self.target,
-            recipe,
+            source=self.source,
+            target=self.target,
+            recipe=recipe,
             target_labels=INSIDE,
             seed=seed,
             precision=self.precision,

@@ -26,6 +26,7 @@ class Progress:
     history: list[dict[str, Any]] = field(default_factory=list)
     multipliers: dict[str, MultiplierState] = field(default_factory=dict)
     kept: dict[str, Tensor] | None = None  # weights of the round to keep so far, unless it is the last one
+    source_only: dict[str, Tensor] | None = None  # weights after pre-training
 
     @property
     def stopped(self) -> bool:
@@ -35,7 +36,11 @@ class Progress:
     def set_aside(self, model: nn.Module) -> None:
         """Copy the weights of the round to keep before another round moves them."""
         if self.kept is None and self.history:
-            self.kept = {name: value.detach().clone() for name, value in model.state_dict().items()}
+            self.kept = copied_weights(model)
+
+
+def copied_weights(model: nn.Module) -> dict[str, Tensor]:
+    return {name: value.detach().clone() for name, value in model.state_dict().items()}
 
 
 def has_checkpoint(folder: Path) -> bool:
@@ -57,9 +62,9 @@ def save_checkpoint(
         for key, value in entry.items()
     }
     tensors = with_prefix("model", model.state_dict()) | with_prefix("optimizer", moments)
-    tensors |= with_prefix("kept", progress.kept or {})
+    tensors |= with_prefix("kept", progress.kept or {}) | with_prefix("source_only", progress.source_only or {})
     tensors |= with_prefix("teacher", {} if teacher is None else teacher.state_dict())
-    values = asdict(replace(progress, kept=None))
+    values = asdict(replace(progress, kept=None, source_only=None))
     write_bundle(folder, _NAME, Bundle(tensors, {"identity": dict(identity), "progress": values}))
 
 
@@ -91,8 +96,9 @@ def read_checkpoint(folder: Path, identity: Mapping[str, Any]) -> Checkpoint:
     try:
         saved, values = bundle.values["identity"], bundle.values["progress"]
         states = {name: MultiplierState(**state) for name, state in values["multipliers"].items()}
-        kept = without_prefix("kept", bundle.tensors) or None
-        progress = Progress(int(values["phase"]), int(values["rounds_done"]), list(values["history"]), states, kept)
+        kept, before = (without_prefix(name, bundle.tensors) or None for name in ("kept", "source_only"))
+        place = int(values["phase"]), int(values["rounds_done"])
+        progress = Progress(*place, list(values["history"]), states, kept, before)
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise CheckpointError(f"the checkpoint in {folder} lacks or garbles {error}") from None
     differing = _differing(identity, saved)

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from calida.data import (
     UNCHANGED,
     Augmentation,
-    Labelled,
+    Labeled,
     Samples,
     SourceBatch,
     TargetBatch,
@@ -25,7 +25,8 @@ from calida.data import (
 from calida.model import Classifier, Prediction
 from calida.objective import Domain, Objective, Step
 from calida.seeds import Seeds
-from calida.selection import Ramp, likely_shares, resample, selector, tempered_labels
+from calida.selection import Ramp, selector, tempered_labels
+from calida.shift import mlls_shares, resample
 
 Portion = Ramp | Literal["agreement"]
 SelectionShares = Literal["predicted", "uniform", "source", "estimated"]
@@ -41,8 +42,8 @@ SOURCE_PHASE = "pretrain"  # the phase that ends with the source-only classifier
 class Domains:
     """All the data that training sees: the target has no labels here, and no place to put them."""
 
-    source: Labelled
-    validation: Labelled  # held out from source
+    source: Labeled
+    validation: Labeled  # held out from source
     target: Samples
     num_classes: int
 
@@ -51,21 +52,21 @@ class Domains:
 
 
 @dataclass(frozen=True)
-class Teaching:
+class PseudoLabeler:
     """How a round makes pseudo-labels from its predictions on target.
 
-    `shares` are the class shares that a portion is taken of: those of the predictions, equal ones, the source's, or an
+    `class_shares` are those that a portion is taken of: those of the predictions, equal ones, the source's, or an
     estimate of the target's. `portion` goes by the clock, or by "agreement": the share of samples that keep their label
     in an augmented view, so that a classifier which contradicts itself teaches less. `temperature` 0 gives hard labels.
-    Soft labels are normalised by class threshold if `normalise` is set (CRST) and plain powers of the prediction
+    Soft labels are normalised by class threshold if `normalize` is set (CRST) and plain powers of the prediction
     otherwise (annealing).
     """
 
     selection: str = "reweighted"
     portion: Portion = Ramp(0.3, 0.05, 0.6)
     temperature: Ramp = Ramp(0.0)
-    normalise: bool = True
-    shares: SelectionShares = "predicted"
+    normalize: bool = True
+    class_shares: SelectionShares = "predicted"
 
     def __call__(
         self,
@@ -74,36 +75,36 @@ class Teaching:
         rounds: int,
         source_shares: Tensor,
         agreement: Callable[[], float] = lambda: 1.0,
-    ) -> Lesson:
+    ) -> PseudoLabels:
         portion = self.portion(round_index, rounds) if isinstance(self.portion, Ramp) else agreement()
         chosen = selector(self.selection)(target.log_probs, portion, self._shares(target, source_shares))
         temperature = self.temperature(round_index, rounds)
         if temperature == 0:
             labels = torch.nn.functional.one_hot(chosen.labels, target.log_probs.shape[-1]).to(target.log_probs)
         else:
-            thresholds = chosen.class_threshold if self.normalise else None
+            thresholds = chosen.class_threshold if self.normalize else None
             labels = tempered_labels(target.log_probs, temperature, thresholds)
-        return Lesson(labels, chosen.selected)
+        return PseudoLabels(labels, chosen.selected)
 
     def _shares(self, target: Prediction, source_shares: Tensor) -> Tensor | None:
         """How frequent each class should be among the target's samples, [K]; None where predictions say."""
-        if self.shares == "predicted":
+        if self.class_shares == "predicted":
             return None
-        if self.shares == "uniform":
+        if self.class_shares == "uniform":
             return torch.full_like(source_shares, 1 / len(source_shares))
-        return source_shares if self.shares == "source" else likely_shares(target.log_probs, source_shares)
+        return source_shares if self.class_shares == "source" else mlls_shares(target.log_probs, source_shares)
 
 
-class Lesson(NamedTuple):
+class PseudoLabels(NamedTuple):
     """Pseudo-labels of a round, [N, K], and which of them to use, [N]."""
 
     labels: Tensor
     selected: Tensor
 
     @staticmethod
-    def nothing(count: int, num_classes: int) -> Lesson:
+    def none(count: int, num_classes: int) -> PseudoLabels:
         """No pseudo-label for anyone (and no memory for saying so)."""
-        return Lesson(torch.zeros(()).expand(count, num_classes), torch.zeros((), dtype=torch.bool).expand(count))
+        return PseudoLabels(torch.zeros(()).expand(count, num_classes), torch.zeros((), dtype=torch.bool).expand(count))
 
 
 @dataclass(frozen=True)
@@ -111,31 +112,31 @@ class Phase:
     """Rounds of training with one objective.
 
     A round is `passes` passes over the larger of the two domains (the smaller goes round again): as many more, up to
-    five times, as `shortest` turns take, and no more than `longest` turns. "alternate" takes a source step, then a
-    target step, as the paper's Algorithm 1; "joint" puts both into every step. Target steps draw on all target samples,
-    or on the selected ones only.
+    five times, as `min_batches` turns take, and no more than `max_batches` turns. "alternate" takes a source step, then
+    a target step, as the paper's Algorithm 1; "joint" puts both into every step. Target steps draw on all target
+    samples, or on the selected ones only.
     """
 
     name: str
     objective: Objective
     rounds: int
     passes: int = 1
-    shortest: int = 1
-    longest: int | None = None
+    min_batches: int = 1
+    max_batches: int | None = None
     batch_size: int = 100
     num_samples: int = 1
     learning_rate: float = 1e-3
-    final_rate: float = 1.0  # share of the learning rate that is left at the end of the phase
+    final_rate_fraction: float = 1.0  # of the learning rate that is left at the end of the phase
     optimizer: Optimizer = "adam"
     weight_decay: float = 5e-4
     schedule: Schedule = "alternate"
-    teaching: Teaching | None = None
+    pseudo_labeler: PseudoLabeler | None = None
     selected_only: bool = False
     source_portion: Ramp = field(default=Ramp(1.0))
     augmentation: Augmentation = UNCHANGED
     teacher_memory: float = 0.0  # rounds an averaged network looks back, which labels and predicts; 0 has none
-    teacher_steps: float = math.inf  # but at most so many steps
-    share_doubt: float = math.inf  # see `Recipe`; inf takes the target's classes for equally frequent
+    teacher_max_steps: float = math.inf  # but at most so many steps
+    uniform_prior_slack: float = math.inf  # see `Recipe`; inf takes the target's classes for equally frequent
     statistics: tuple[Domain, ...] = ("source", "target")  # whose batches BatchNorm's averages are taken from
 
     def make_optimizer(self, parameters: Iterable[nn.Parameter]) -> torch.optim.Optimizer:
@@ -147,7 +148,7 @@ class Phase:
     def rate(self, done: float) -> float:
         """The learning rate when this share of the phase is done: a half cosine from the first to the final rate."""
         left = (1 + math.cos(math.pi * done)) / 2
-        return self.learning_rate * (self.final_rate + (1 - self.final_rate) * left)
+        return self.learning_rate * (self.final_rate_fraction + (1 - self.final_rate_fraction) * left)
 
     @property
     def uses_target(self) -> bool:
@@ -157,7 +158,7 @@ class Phase:
     def pools(
         self,
         domains: Domains,
-        lesson: Lesson,
+        pseudo_labels: PseudoLabels,
         round_index: int,
         seeds: Seeds,
         weights: Mapping[Domain, Tensor] = MappingProxyType({}),
@@ -169,7 +170,7 @@ class Phase:
         pools: dict[Domain, Tensor] = {"source": self._source_pool(len(domains.source.y), round_index, seeds)}
         if self.uses_target:
             everyone = torch.arange(len(domains.target))
-            pools["target"] = everyone[lesson.selected] if self.selected_only else everyone
+            pools["target"] = everyone[pseudo_labels.selected] if self.selected_only else everyone
         for domain in pools.keys() & weights.keys():
             drawn = resample(weights[domain][pools[domain]], seeds.generator(f"{domain} subset"))
             pools[domain] = pools[domain][drawn]
@@ -193,8 +194,8 @@ class Phase:
 
     def _turns(self, pools: Iterable[int]) -> int:
         turns = self.passes * max(num_batches(pool, self.batch_size) for pool in pools)
-        turns = max(turns, min(self.shortest, _MORE_PASSES * turns))
-        return turns if self.longest is None else min(turns, self.longest)
+        turns = max(turns, min(self.min_batches, _MORE_PASSES * turns))
+        return turns if self.max_batches is None else min(turns, self.max_batches)
 
     def _source_pool(self, count: int, round_index: int, seeds: Seeds) -> Tensor:
         """A random share of source, drawn anew each round."""
@@ -221,7 +222,7 @@ def build_steps(
     plans: Sequence[StepPlan],
     model: Classifier,
     domains: Domains,
-    lesson: Lesson,
+    pseudo_labels: PseudoLabels,
     augmentation: Augmentation,
     teacher: Classifier | None = None,
 ) -> Iterator[Step]:
@@ -240,7 +241,7 @@ def build_steps(
             if domain == "source":
                 batches[domain] = SourceBatch(x, domains.source.y[rows].to(device, non_blocking=True))
             else:
-                labels = lesson.labels[rows].to(device, non_blocking=True)
-                selected = lesson.selected[rows].to(device, lesson.labels.dtype, non_blocking=True)
+                labels = pseudo_labels.labels[rows].to(device, non_blocking=True)
+                selected = pseudo_labels.selected[rows].to(device, pseudo_labels.labels.dtype, non_blocking=True)
                 batches[domain] = TargetBatch(x, labels, selected, plain)
         yield Step(model, batches, plan.seeds, plan.num_samples, teacher)

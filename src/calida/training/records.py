@@ -9,8 +9,8 @@ import torch
 from torch import Tensor
 
 from calida.model import Prediction
-from calida.selection import class_shares, expected_shares
-from calida.training.phase import SOURCE_PHASE, Lesson
+from calida.shift import class_shares, shares_nearest_uniform
+from calida.training.phase import SOURCE_PHASE, PseudoLabels
 from calida.uncertainty import calibration_error, nll
 
 _OVER_BUDGET = 1.1  # times the budget: what dual ascent ends within, where it can meet it at all
@@ -27,7 +27,7 @@ def describe_target(prediction: Prediction) -> dict[str, Any]:
     }
 
 
-def describe_labelled(prediction: Prediction, labels: Tensor) -> dict[str, Any]:
+def describe_labeled(prediction: Prediction, labels: Tensor) -> dict[str, Any]:
     """The same, and how it fares against labels: for source validation, or for an oracle's figures on target."""
     return {
         **describe_target(prediction),
@@ -44,22 +44,22 @@ def mean_class_accuracy(predicted: Tensor, labels: Tensor) -> float:
     return float(torch.stack([right[labels == label].mean() for label in labels.unique()]).mean())
 
 
-def describe_lesson(lesson: Lesson) -> dict[str, Any]:
+def describe_pseudo_labels(pseudo_labels: PseudoLabels) -> dict[str, Any]:
     """How much of the target was selected and how its pseudo-labels spread over the classes."""
-    chosen = lesson.labels[lesson.selected].argmax(-1)
+    chosen = pseudo_labels.labels[pseudo_labels.selected].argmax(-1)
     return {
-        "share": float(lesson.selected.double().mean()),
-        "class_shares": class_shares(chosen, lesson.labels.shape[-1]).tolist(),
+        "share": float(pseudo_labels.selected.double().mean()),
+        "class_shares": class_shares(chosen, pseudo_labels.labels.shape[-1]).tolist(),
     }
 
 
-def believed_shares(history: Sequence[Mapping[str, Any]], doubt: float) -> Tensor:
+def target_shares(history: Sequence[Mapping[str, Any]], doubt: float) -> Tensor:
     """The target's class shares, as near to equal as predictions and doubts of the source-only classifier allow: [K].
 
     Neither BatchNorm nor diversity, which take classes for equal, has touched that one.
     """
     seen = next(record for record in reversed(history) if record["phase"] == SOURCE_PHASE)["target"]
-    return expected_shares(torch.tensor(seen["class_shares"]), doubt * (1 - seen["confidence"]))
+    return shares_nearest_uniform(torch.tensor(seen["class_shares"]), doubt * (1 - seen["confidence"]))
 
 
 def unmet_budget(history: Sequence[Mapping[str, Any]], maximum: float) -> str | None:

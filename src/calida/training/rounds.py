@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import torch
 from torch import Tensor, nn
@@ -19,13 +19,13 @@ from calida.errors import InputError, NonFiniteError
 from calida.model import Classifier, follow, make_teacher, scratch_buffers
 from calida.objective import Domain, DualAscent, GradientVariance, Step, TargetEntropy, Term
 from calida.seeds import Seeds
-from calida.selection import chance_distance, class_shares, equalising_weights
-from calida.training.checkpoint import Progress, has_checkpoint, read_checkpoint, save_checkpoint
+from calida.shift import Classified, balancing_weights, chance_distance, class_shares, measure_shift
+from calida.training.checkpoint import Progress, copied_weights, has_checkpoint, read_checkpoint, save_checkpoint
 from calida.training.loop import train
-from calida.training.phase import Domains, Lesson, Phase, StepPlan, build_steps
-from calida.training.records import believed_shares, describe_labelled, describe_lesson, describe_target
+from calida.training.phase import SOURCE_PHASE, Domains, Phase, PseudoLabels, StepPlan, build_steps
+from calida.training.records import describe_labeled, describe_pseudo_labels, describe_target, target_shares
 from calida.uncertainty import renyi_entropy
-from calida.validation import Outlook, Viewpoint, measure_shift
+from calida.validation import DomainPredictions, Predictor
 
 Record = dict[str, Any]
 _SECONDS_BETWEEN_STEP_RECORDS = 0.5
@@ -38,14 +38,33 @@ class Judgement(NamedTuple):
     stop: str | None = None
 
 
+class Judge(Protocol):
+    """Who measures a round from what it predicts, and says whether to keep it and whether to go on."""
+
+    def measure(self, predictions: DomainPredictions) -> Mapping[str, Any]:
+        """More columns of a round's record."""
+
+    def judge(self, record: Record, history: Sequence[Record]) -> Judgement:
+        """Whether to keep this round, by its record and those before it."""
+
+
+class KeepLast:
+    """A judge who measures nothing and keeps what comes last."""
+
+    def measure(self, predictions: DomainPredictions) -> Mapping[str, Any]:
+        return {}
+
+    def judge(self, record: Record, history: Sequence[Record]) -> Judgement:
+        return Judgement()
+
+
 @dataclass(frozen=True)
 class Run:
     """What a run is made of.
 
     `observe` gets every record: one of kind "start" when all is checked and training begins, one of kind "round" a
-    round, and now and then one of kind "step" in between. `measure` may add columns to a round's record from the
-    outlook; nothing it returns reaches training. `consider` judges each round that was looked at, by its record, those
-    before it, and its model: whether to keep it, and whether to go on.
+    round, and now and then one of kind "step" in between. The `judge` measures rounds and says which to keep; nothing
+    that it measures reaches training.
     `identity` tells runs apart, so that the checkpoint of another run is refused. `begun` are the records of a first
     phase that was done before: the model that is to be trained then has its weights.
     """
@@ -58,17 +77,18 @@ class Run:
     folder: Path | None = None
     identity: Mapping[str, Any] | None = None
     observe: Callable[[Record], None] = lambda record: None
-    measure: Callable[[Outlook], Mapping[str, Any]] = lambda outlook: {}
-    consider: Callable[[Record, Sequence[Record], Classifier], Judgement] = lambda *_: Judgement()
+    judge: Judge = KeepLast()
     begun: Sequence[Record] = ()
 
     @property
-    def viewpoint(self) -> Viewpoint:
-        return Viewpoint(self.domains.validation, self.domains.target, self.num_samples, self.seeds, self.batch_size)
+    def predictor(self) -> Predictor:
+        return Predictor(self.domains.validation, self.domains.target, self.num_samples, self.seeds, self.batch_size)
 
 
-def run_rounds(run: Run, model: Classifier, resume: bool = False) -> list[Record]:
-    """Train `model` in place through all phases, leave it as it was after the round to keep; give one record a round.
+def run_rounds(run: Run, model: Classifier, resume: bool = False) -> Progress:
+    """Train `model` in place through all phases, and leave it as it was after the round to keep.
+
+    What is given back has one record a round and the weights of the source-only classifier.
 
     With a folder, each round ends with a checkpoint: a run that is killed at any moment can be resumed and ends with
     the same weights, bit for bit. Resuming where nothing was saved yet starts at the beginning.
@@ -82,6 +102,7 @@ def run_rounds(run: Run, model: Classifier, resume: bool = False) -> list[Record
         progress = checkpoint.progress
     elif run.begun:
         progress = Progress(phase=1, history=[*run.begun[:-1], _seen_again(run, model)])
+        progress.source_only = copied_weights(model)
     run.observe(_starting(run, progress))
     while progress.phase < len(run.phases) and not progress.stopped:
         phase = run.phases[progress.phase]
@@ -98,15 +119,15 @@ def run_rounds(run: Run, model: Classifier, resume: bool = False) -> list[Record
             progress.multipliers = phase.objective.multipliers()
         shown = model if teacher is None else teacher  # who predicts, and is kept
         # Looked at anew in each phase: another memory layout rounds otherwise, and a resumed run starts here too.
-        outlook: Outlook | None = None
+        predictions: DomainPredictions | None = None
         while progress.rounds_done < phase.rounds and not progress.stopped:
-            if outlook is None and phase.uses_target:
-                outlook = run.viewpoint.look(shown)
+            if predictions is None and phase.uses_target:
+                predictions = run.predictor.predict_domains(shown)
             progress.set_aside(shown)
             started = time.perf_counter()
-            record, outlook = _Round(run, phase, progress, model, teacher, outlook).train(optimizer)
+            record, predictions = _Round(run, phase, progress, model, teacher, predictions).train(optimizer)
             record["seconds"] = round(time.perf_counter() - started, 3)
-            judgement = Judgement() if outlook is None else run.consider(record, progress.history, shown)
+            judgement = Judgement() if predictions is None else run.judge.judge(record, progress.history)
             record["kept"] = judgement.keep
             if judgement.keep:
                 progress.kept = None
@@ -114,6 +135,8 @@ def run_rounds(run: Run, model: Classifier, resume: bool = False) -> list[Record
                 record["stopped"] = judgement.stop
             progress.history.append(record)
             progress.rounds_done += 1
+            if phase.name == SOURCE_PHASE and progress.rounds_done == phase.rounds:
+                progress.source_only = copied_weights(shown)
             if run.folder is not None:
                 save_checkpoint(run.folder, model, optimizer, progress, run.identity or {}, teacher)
             run.observe(copy.deepcopy(record))
@@ -123,24 +146,25 @@ def run_rounds(run: Run, model: Classifier, resume: bool = False) -> list[Record
         progress.rounds_done = 0
     if progress.kept is not None:
         model.load_state_dict(progress.kept)
-    return progress.history
+    return progress
 
 
 def _seen_again(run: Run, model: Classifier) -> Record:
     """The last record of a phase done before, as this run sees both domains."""
-    outlook = run.viewpoint.look(model)
-    source = describe_labelled(outlook.validation, run.domains.validation.y)
-    target = describe_target(outlook.target)
-    seen = {"source": source, "target": target, **_measure_shift(run, outlook)}
-    return {**run.begun[-1], **seen, **run.measure(outlook), "kept": True}
+    predictions = run.predictor.predict_domains(model)
+    source = describe_labeled(predictions.validation, run.domains.validation.y)
+    target = describe_target(predictions.target)
+    seen = {"source": source, "target": target, **_measure_shift(run, predictions)}
+    return {**run.begun[-1], **seen, **run.judge.measure(predictions), "kept": True}
 
 
-def _measure_shift(run: Run, outlook: Outlook) -> Record:
+def _measure_shift(run: Run, predictions: DomainPredictions) -> Record:
     """What differs between two tables; images of two domains never mix."""
     (source, labels), target = run.domains.source, run.domains.target
     if not (isinstance(source, Tensor) and isinstance(target, Tensor) and target.ndim == 2):
         return {}
-    return measure_shift(source, labels, target, outlook, run.seeds.at("neighbours"))
+    said = Classified(predictions.validation.log_probs, predictions.labels, predictions.target.log_probs)
+    return measure_shift(source, labels, target, said, run.seeds.at("neighbours"))
 
 
 def _starting(run: Run, progress: Progress) -> Record:
@@ -163,7 +187,7 @@ class _Round:
         progress: Progress,
         model: Classifier,
         teacher: Classifier | None,
-        before: Outlook | None,
+        before: DomainPredictions | None,
     ) -> None:
         self.run, self.phase, self.model, self.teacher = run, phase, model, teacher
         self.shown = model if teacher is None else teacher
@@ -171,38 +195,38 @@ class _Round:
         self.multipliers = progress.multipliers
         self.seeds = run.seeds.at(phase.name, self.number)
         self.place: Record = {"phase": phase.name, "round": self.number, "rounds": phase.rounds}
-        self.lesson = Lesson.nothing(len(run.domains.target), run.domains.num_classes)
-        if before is not None and phase.teaching is not None:
+        self.pseudo_labels = PseudoLabels.none(len(run.domains.target), run.domains.num_classes)
+        if before is not None and phase.pseudo_labeler is not None:
             shares = class_shares(run.domains.source.y, run.domains.num_classes)
             agreement = partial(self._agreement, before)
-            self.lesson = phase.teaching(before.target, self.number, phase.rounds, shares, agreement)
+            self.pseudo_labels = phase.pseudo_labeler(before.target, self.number, phase.rounds, shares, agreement)
         weights = {} if before is None else self._class_weights(before, progress.history)
-        self.pools = phase.pools(run.domains, self.lesson, self.number, self.seeds, weights)
+        self.pools = phase.pools(run.domains, self.pseudo_labels, self.number, self.seeds, weights)
         if before is not None:
             self._set_budgets(before)
 
-    def _class_weights(self, before: Outlook, history: Sequence[Record]) -> dict[Domain, Tensor]:
+    def _class_weights(self, before: DomainPredictions, history: Sequence[Record]) -> dict[Domain, Tensor]:
         """Weights that give every class its equal share of batches, where classes are out of balance.
 
         Each domain's batches are normalised by themselves: other class shares in the one than in the other would pass
         for a shift. Source labels are known; source shares that one batch could have by chance stay as they are.
         Target labels are those of today, and how frequent they are is asked of the source-only classifier.
         """
-        if self.phase.share_doubt == math.inf:
+        if self.phase.uniform_prior_slack == math.inf:
             return {}
         classes, source = self.run.domains.num_classes, self.run.domains.source.y
         tolerance = chance_distance(classes, self.phase.batch_size)
-        expected = believed_shares(history, self.phase.share_doubt)
+        expected = target_shares(history, self.phase.uniform_prior_slack)
         weights: dict[Domain, Tensor | None] = {
-            "source": equalising_weights(source, class_shares(source, classes).float(), tolerance),
-            "target": equalising_weights(before.target.labels, expected),
+            "source": balancing_weights(source, class_shares(source, classes).float(), tolerance),
+            "target": balancing_weights(before.target.labels, expected),
         }
         return {domain: weight for domain, weight in weights.items() if weight is not None}
 
-    def _agreement(self, before: Outlook) -> float:
-        return self.run.viewpoint.agreement(self.shown, before.target.labels, self.phase.augmentation)
+    def _agreement(self, before: DomainPredictions) -> float:
+        return self.run.predictor.agreement(self.shown, before.target.labels, self.phase.augmentation)
 
-    def train(self, optimizer: torch.optim.Optimizer) -> tuple[Record, Outlook | None]:
+    def train(self, optimizer: torch.optim.Optimizer) -> tuple[Record, DomainPredictions | None]:
         plans = self.phase.plan(self.pools, self.seeds)
         steps = self._steps(plans, optimizer)
         told, samples = time.perf_counter(), 0
@@ -221,15 +245,15 @@ class _Round:
             raise NonFiniteError(f"{self._name()}: {error}; {self._last_good()}") from None
         if not all(bool(parameter.isfinite().all()) for parameter in self.model.parameters()):
             raise NonFiniteError(f"{self._name()}: a gradient made the weights infinite or NaN; {self._last_good()}")
-        self._settle_statistics()
+        self._recompute_statistics()
         return self._record(plans, terms)
 
     def _steps(self, plans: Sequence[StepPlan], optimizer: torch.optim.Optimizer) -> Iterator[Step]:
         """The round's steps, each with the learning rate of its moment."""
         augmentation, teacher = self.phase.augmentation, self.teacher
-        memory = min(self.phase.teacher_memory * len(plans), self.phase.teacher_steps)  # in steps
+        memory = min(self.phase.teacher_memory * len(plans), self.phase.teacher_max_steps)  # in steps
         decay = 0.0 if teacher is None else math.exp(-1 / memory)
-        steps = build_steps(plans, self.model, self.run.domains, self.lesson, augmentation, teacher)
+        steps = build_steps(plans, self.model, self.run.domains, self.pseudo_labels, augmentation, teacher)
         for index, step in enumerate(steps):
             rate = self.phase.rate((self.number + index / len(plans)) / self.phase.rounds)
             for group in optimizer.param_groups:
@@ -239,7 +263,7 @@ class _Round:
                 follow(teacher, self.model, decay)
 
     @torch.no_grad()
-    def _settle_statistics(self, batches: int = 8) -> None:
+    def _recompute_statistics(self, batches: int = 8) -> None:
         """Average BatchNorm's statistics over a few batches of each domain (precise BatchNorm, Wu and Johnson, 2021).
 
         The running averages of training lean on the last few batches, which moves the target's entropy by tens of per
@@ -260,7 +284,7 @@ class _Round:
         for norm, momentum in zip(norms, momenta, strict=True):
             norm.momentum = momentum
 
-    def _set_budgets(self, before: Outlook) -> None:
+    def _set_budgets(self, before: DomainPredictions) -> None:
         for name, state in self.multipliers.items():
             term, rule = self.phase.objective.terms[name]
             if isinstance(rule, DualAscent) and isinstance(term, TargetEntropy):
@@ -276,38 +300,38 @@ class _Round:
                 sum(float(term(step)) for step in self._samples("target", batches, self.phase.augmentation)) / batches
             )
 
-    def _record(self, plans: Sequence[StepPlan], terms: dict[str, float]) -> tuple[Record, Outlook | None]:
+    def _record(self, plans: Sequence[StepPlan], terms: dict[str, float]) -> tuple[Record, DomainPredictions | None]:
         record: Record = {"kind": "round", **self.place, "steps": len(plans), "terms": terms}
         record["samples"] = sum(plan.size for plan in plans)
         labels = self.run.domains.validation.y
         # Predicting the whole target is work that only adaptation, and the moment before it, has a use for.
         if not self.phase.uses_target and self.number + 1 < self.phase.rounds:
-            validation = self.run.viewpoint.predict(self.shown, self.run.domains.validation.x)
-            return {**record, "source": describe_labelled(validation, labels)}, None
-        after = self.run.viewpoint.look(self.shown)
-        record["source"] = describe_labelled(after.validation, labels)
+            validation = self.run.predictor.predict(self.shown, self.run.domains.validation.x)
+            return {**record, "source": describe_labeled(validation, labels)}, None
+        after = self.run.predictor.predict_domains(self.shown)
+        record["source"] = describe_labeled(after.validation, labels)
         record["target"] = describe_target(after.target)
-        if self.phase.teaching is not None:
-            record["selected"] = describe_lesson(self.lesson)
+        if self.phase.pseudo_labeler is not None:
+            record["selected"] = describe_pseudo_labels(self.pseudo_labels)
         if self.multipliers:
             record["multipliers"] = {name: asdict(state) for name, state in self.multipliers.items()}
         if self.phase.uses_target:
             record["gradient_variance"] = self._gradient_variances()
         else:
             record |= _measure_shift(self.run, after)
-        return {**record, **self.run.measure(after)}, after
+        return {**record, **self.run.judge.measure(after)}, after
 
     def _gradient_variances(self) -> dict[Domain, float]:
         """Eq. 4 on one batch of each domain, by the terms that need no other: a diagnostic, optimised or not."""
         objective = self.phase.objective
-        regulariser = objective.gradient_variance or GradientVariance()
+        regularizer = objective.gradient_variance or GradientVariance()
         variances: dict[Domain, float] = {}
         for domain in self.pools:
             (step,) = self._samples(domain, 1)
             weights = objective.active(step.batches, self.multipliers)
             weights |= {name: 1.0 for name in weights if name in self.multipliers}  # even while it stands at 0
             if weights:
-                here = replace(regulariser, domain=domain)
+                here = replace(regularizer, domain=domain)
                 variances[domain] = here.measure(step, partial(objective.loss, weights=weights))
         return variances
 
@@ -321,7 +345,7 @@ class _Round:
             StepPlan({domain: next(order)}, self.seeds.at("sample", domain, index), self.phase.num_samples)
             for index in range(count)
         ]
-        return build_steps(plans, model, self.run.domains, self.lesson, augmentation, self.teacher)
+        return build_steps(plans, model, self.run.domains, self.pseudo_labels, augmentation, self.teacher)
 
     def _name(self) -> str:
         return f"{self.phase.name} round {self.number + 1}"

@@ -13,7 +13,7 @@ from calida.validation.choice import (
     DECIDING,
     DEFAULT_RULE,
     LAST,
-    RESHARED,
+    PRIOR_CORRECTED,
     SOURCE_ONLY,
     TOLERANCE,
     VOTERS,
@@ -24,12 +24,11 @@ from calida.validation.choice import (
     returned_record,
     votes,
 )
-from calida.validation.guard import collapse, dominant_class, warnings_of
+from calida.validation.collapse import collapse, dominant_class, warnings_of
 from calida.validation.importance import importance_weights, weighted_risk
 from calida.validation.mixing import MIXVAL_SHARE, PSEUDOCAL_SHARE, Mixed, mixed_accuracy, predict_mixed
-from calida.validation.neighbours import cluster_information, neighbour_test, neighbourhood_density
-from calida.validation.outlook import Outlook, Viewpoint
-from calida.validation.predictions import (
+from calida.validation.neighbors import cluster_information, neighborhood_density
+from calida.validation.prediction_scores import (
     accuracy,
     class_correlation,
     ensemble_agreement,
@@ -37,7 +36,7 @@ from calida.validation.predictions import (
     mean_entropy,
     nuclear_norm,
 )
-from calida.validation.shift import is_shifted, measure_shift, share_offsets
+from calida.validation.predictor import DomainPredictions, Predictor
 from calida.validation.validators import VALIDATORS, Validator, validate
 
 __all__ = [
@@ -46,18 +45,18 @@ __all__ = [
     "ENSV",
     "LAST",
     "MIXVAL_SHARE",
+    "PRIOR_CORRECTED",
     "PSEUDOCAL_SHARE",
-    "RESHARED",
     "SOURCE_ONLY",
     "TOLERANCE",
     "VALIDATORS",
     "VOTERS",
     "Candidate",
+    "DomainPredictions",
     "Mixed",
-    "Outlook",
+    "Predictor",
     "Selection",
     "Validator",
-    "Viewpoint",
     "accuracy",
     "agreement_with_others",
     "check_rule",
@@ -70,19 +69,15 @@ __all__ = [
     "explain_choice",
     "importance_weights",
     "information",
-    "is_shifted",
     "mean_entropy",
-    "measure_shift",
     "merit",
     "mixed_accuracy",
-    "neighbour_test",
-    "neighbourhood_density",
+    "neighborhood_density",
     "nuclear_norm",
     "predict_mixed",
     "prefers",
     "rank",
     "returned_record",
-    "share_offsets",
     "turned",
     "validate",
     "votes",

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from calida.validation.choice import DECIDING
-from calida.validation.predictions import accuracy, ensemble_agreement
+from calida.validation.prediction_scores import accuracy, ensemble_agreement
 from calida.validation.validators import VALIDATORS
 
 ENSV = "ensv"

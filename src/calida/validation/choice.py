@@ -7,14 +7,14 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from calida.errors import InputError
-from calida.validation.shift import explain_no_shift, is_shifted, share_offsets
+from calida.shift.diagnosis import explain_no_shift, is_shifted, prior_offsets
 from calida.validation.validators import VALIDATORS
 
 Record = Mapping[str, Any]
 
 DEFAULT_RULE, LAST = "default", "last"
 SOURCE_ONLY = "source only"  # the candidate that no adaptation has touched
-RESHARED = "source only, with the target's class shares"
+PRIOR_CORRECTED = "source only, with the target's class shares"
 # Measured in docs/trust.md: among rounds that most voters prefer to the source-only classifier, the one whose
 # predictions tell the classes apart best. Less than half a percent is no difference, from that classifier or among
 # rounds: of such rounds the last is kept, since training settles towards its end.
@@ -45,12 +45,12 @@ def is_preferred(record: Record, start: Record) -> bool:
 def prefers(rule: str, record: Record, history: Sequence[Record], guard: bool) -> bool:
     """Whether this round is to be kept instead of the best one before it.
 
-    `history` are the records before it; the first of them that was looked at is the source-only classifier. With the
+    `history` are the records before it; the first of them that was judged is the source-only classifier. With the
     guard it is a rival like any round before, the target must differ from the source at all, and a round must win most
     votes against it; without, the first round of adaptation is better than none.
     """
-    looked = [past for past in history if "validators" in past]
-    start, rivals = looked[0], _rivals(looked, guard)
+    judged = [past for past in history if "validators" in past]
+    start, rivals = judged[0], _rivals(judged, guard)
     if guard and not (is_shifted(start) and is_preferred(record, start)):
         return False
     if rule == LAST or not rivals:
@@ -61,9 +61,9 @@ def prefers(rule: str, record: Record, history: Sequence[Record], guard: bool) -
     return merit(rule, record) > best
 
 
-def _rivals(looked: Sequence[Record], guard: bool) -> list[Record]:
+def _rivals(judged: Sequence[Record], guard: bool) -> list[Record]:
     """What a round has to beat: those kept before it and, with the guard, the source-only classifier, the first."""
-    return [*looked[: 1 if guard else 0], *(past for past in looked[1:] if past["kept"])]
+    return [*judged[: 1 if guard else 0], *(past for past in judged[1:] if past["kept"])]
 
 
 def merit(rule: str, record: Record) -> float:
@@ -79,15 +79,15 @@ def returned_record(history: Sequence[Record]) -> Record:
 
 def explain_choice(history: Sequence[Record], rule: str, guard: bool) -> tuple[str, str]:
     """Which candidate was kept, and why, in a sentence."""
-    looked = [record for record in history if "validators" in record]
-    start, kept = looked[0], returned_record(history)
-    if len(looked) == 1:
+    judged = [record for record in history if "validators" in record]
+    start, kept = judged[0], returned_record(history)
+    if len(judged) == 1:
         return SOURCE_ONLY, "The recipe trains on source alone."
     name = DECIDING if rule == DEFAULT_RULE else rule
     if kept is start and guard and not is_shifted(start):
-        return (SOURCE_ONLY if share_offsets(start) is None else RESHARED), explain_no_shift(start)
+        return (SOURCE_ONLY if prior_offsets(start) is None else PRIOR_CORRECTED), explain_no_shift(start)
     if kept is start:
-        stops = [record for record in looked if "stopped" in record]
+        stops = [record for record in judged if "stopped" in record]
         value = f"as good a value of {name} as" if rule == DEFAULT_RULE else f"a better value of {name} than"
         also = "" if rule == LAST else f" and had {value} the source-only classifier"
         end = f"; round {stops[0]['round'] + 1} was stopped and does not count" if stops else ""
@@ -98,7 +98,7 @@ def explain_choice(history: Sequence[Record], rule: str, guard: bool) -> tuple[s
     place = f"round {kept['round'] + 1} of {kept['rounds']}"
     by = "it was the last" if rule == LAST else f"it has the best {name}"
     if rule == DEFAULT_RULE:
-        best = max(_rivals(looked, guard), key=lambda past: merit(rule, past))
+        best = max(_rivals(judged, guard), key=lambda past: merit(rule, past))
         if best is start:
             by = f"it is the last whose {name} is less than {TOLERANCE:.1%} under that classifier's"
         elif merit(rule, kept) < merit(rule, best):

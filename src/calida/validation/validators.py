@@ -1,4 +1,4 @@
-"""The validators by name: what each makes of an outlook, and which end of its scale is the better one."""
+"""The validators by name: what each makes of an predictions, and which end of its scale is the better one."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from calida.seeds import Seeds
 from calida.uncertainty import nll
 from calida.validation.importance import importance_weights, weighted_risk
 from calida.validation.mixing import mixed_accuracy
-from calida.validation.neighbours import cluster_information, neighbourhood_density
-from calida.validation.outlook import Outlook
-from calida.validation.predictions import accuracy, class_correlation, information, mean_entropy, nuclear_norm
+from calida.validation.neighbors import cluster_information, neighborhood_density
+from calida.validation.prediction_scores import accuracy, class_correlation, information, mean_entropy, nuclear_norm
+from calida.validation.predictor import DomainPredictions
 
 # Enough for three digits of those validators whose cost grows faster than the number of samples.
 _ENOUGH = 5000
@@ -25,27 +25,27 @@ _LEAST = math.log(torch.finfo(torch.float64).tiny)
 
 
 @dataclass(frozen=True)
-class Sight:
-    """An outlook, and what several validators need of it."""
+class ValidatorInputs:
+    """An predictions, and what several validators need of it."""
 
-    outlook: Outlook
+    predictions: DomainPredictions
     rows: Tensor  # of the target, no more than enough
     weights: Tensor  # [V] importance of source validation
     seeds: Seeds
 
     @staticmethod
-    def of(outlook: Outlook, seeds: Seeds) -> Sight:
-        target = outlook.target
+    def of(predictions: DomainPredictions, seeds: Seeds) -> ValidatorInputs:
+        target = predictions.target
         rows = torch.randperm(len(target), generator=seeds.generator("validators"))[:_ENOUGH].sort().values
-        weights = importance_weights(outlook.validation.features, target.features[rows])
-        return Sight(outlook, rows, weights, seeds)
+        weights = importance_weights(predictions.validation.features, target.features[rows])
+        return ValidatorInputs(predictions, rows, weights, seeds)
 
     @property
     def target(self) -> Prediction:
-        return self.outlook.target
+        return self.predictions.target
 
     def risk(self) -> float:
-        losses = nll(self.outlook.validation.log_probs.double().clamp(min=_LEAST), self.outlook.labels)
+        losses = nll(self.predictions.validation.log_probs.double().clamp(min=_LEAST), self.predictions.labels)
         return weighted_risk(losses, self.weights)
 
 
@@ -54,7 +54,7 @@ class Validator:
     """A judge of classifiers without target labels."""
 
     summary: str
-    score: Callable[[Sight], float]
+    score: Callable[[ValidatorInputs], float]
     higher_is_better: bool = True
 
     def key(self, value: float) -> float:
@@ -65,37 +65,41 @@ class Validator:
 VALIDATORS: dict[str, Validator] = {
     "source": Validator(
         "accuracy on source validation",
-        lambda sight: accuracy(sight.outlook.validation.log_probs, sight.outlook.labels),
+        lambda inputs: accuracy(inputs.predictions.validation.log_probs, inputs.predictions.labels),
     ),
     "entropy": Validator(
-        "mean entropy on target", lambda sight: mean_entropy(sight.target.log_probs), higher_is_better=False
+        "mean entropy on target", lambda inputs: mean_entropy(inputs.target.log_probs), higher_is_better=False
     ),
     "im": Validator(
-        "information maximisation: certain, and all classes in use", lambda sight: information(sight.target.log_probs)
+        "information maximisation: certain, and all classes in use", lambda inputs: information(inputs.target.log_probs)
     ),
-    "bnm": Validator("nuclear norm of the target's probabilities", lambda sight: nuclear_norm(sight.target.log_probs)),
-    "corr-c": Validator("class correlation", lambda sight: class_correlation(sight.target.log_probs)),
+    "bnm": Validator(
+        "nuclear norm of the target's probabilities", lambda inputs: nuclear_norm(inputs.target.log_probs)
+    ),
+    "corr-c": Validator("class correlation", lambda inputs: class_correlation(inputs.target.log_probs)),
     "snd": Validator(
         "density of soft neighbourhoods among the target's predictions",
-        lambda sight: neighbourhood_density(sight.target.log_probs[sight.rows].exp()),
+        lambda inputs: neighborhood_density(inputs.target.log_probs[inputs.rows].exp()),
     ),
     "dev": Validator(
-        "source risk, weighted to look like the target", lambda sight: sight.risk(), higher_is_better=False
+        "source risk, weighted to look like the target", lambda inputs: inputs.risk(), higher_is_better=False
     ),
     "class-ami": Validator(
         "agreement of predicted labels with clusters of features",
-        lambda sight: cluster_information(
-            sight.target.features[sight.rows],
-            sight.target.labels[sight.rows],
-            sight.target.log_probs.shape[-1],
-            sight.seeds,
+        lambda inputs: cluster_information(
+            inputs.target.features[inputs.rows],
+            inputs.target.labels[inputs.rows],
+            inputs.target.log_probs.shape[-1],
+            inputs.seeds,
         ),
     ),
-    "mixval": Validator("accuracy on mixed pairs of target samples", lambda sight: mixed_accuracy(sight.outlook.mixed)),
+    "mixval": Validator(
+        "accuracy on mixed pairs of target samples", lambda inputs: mixed_accuracy(inputs.predictions.mixed)
+    ),
 }
 
 
-def validate(outlook: Outlook, seeds: Seeds) -> dict[str, float]:
+def validate(predictions: DomainPredictions, seeds: Seeds) -> dict[str, float]:
     """Every validator's value; nothing here knows a target label."""
-    sight = Sight.of(outlook, seeds)
-    return {name: validator.score(sight) for name, validator in VALIDATORS.items()}
+    inputs = ValidatorInputs.of(predictions, seeds)
+    return {name: validator.score(inputs) for name, validator in VALIDATORS.items()}

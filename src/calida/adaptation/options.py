@@ -1,0 +1,67 @@
+"""How a run is made, whoever asks for it: one name for a thing in Python, on the command line, in TOML and JSON."""
+
+from __future__ import annotations
+
+import typing
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from typing import Any
+
+import torch
+from torch import nn
+
+from calida.adaptation.checks import choose_device, whole
+from calida.errors import InputError
+from calida.estimation import DEFAULT_CALIBRATION, check_calibration
+from calida.model import Precision
+from calida.recipes import DEFAULT_RECIPE, Recipe, get_recipe
+from calida.validation import DEFAULT_RULE, check_rule
+
+AUTO = "auto"
+# One of each kind: views that agree, entropy, pseudo-labels.
+AUTO_RECIPES = ("calida", "rer-1", "rer-inf")
+
+
+@dataclass(frozen=True)
+class RunOptions:
+    """Everything that decides a run but its data; `settings` override the recipe's values."""
+
+    recipe: str | Recipe = DEFAULT_RECIPE  # "auto" tries several and returns the one that validators prefer
+    seed: int = 0
+    device: str | torch.device | None = None  # the GPU where there is one
+    precision: str = "fp32"  # of the backbone: fp32 or bf16
+    backbone: str | nn.Module = "auto"
+    backbone_weights: str | None = None  # a safetensors file that the backbone begins with
+    head: str = "auto"
+    validation: float = 0.1  # share of the source that is held out
+    choice: str = DEFAULT_RULE  # which round is returned: the default rule, a validator's name, or "last"
+    calibration: str = DEFAULT_CALIBRATION  # how probabilities are calibrated
+    guard: bool = True  # ends a run that collapses, and returns source-only unless something says that adapting helped
+    settings: Mapping[str, Any] = field(default_factory=dict)
+
+    @staticmethod
+    def of(recipe: str | Recipe, named: Mapping[str, Any]) -> RunOptions:
+        """From keyword arguments: names of options are options, all others settings of the recipe."""
+        known = {one.name for one in fields(RunOptions)} - {"recipe", "settings"}
+        options = {name: value for name, value in named.items() if name in known}
+        settings = {name: value for name, value in named.items() if name not in known}
+        return RunOptions(recipe, **options, settings=settings)
+
+    def recipes(self) -> list[Recipe]:
+        """The recipe with its settings, or those that are tried."""
+        if isinstance(self.recipe, Recipe):
+            return [self.recipe.with_settings(self.settings)]
+        names = AUTO_RECIPES if self.recipe == AUTO else (self.recipe,)
+        return [get_recipe(name).with_settings(self.settings) for name in names]
+
+    def check(self) -> None:
+        """Refuse what no run could use, before any data are read."""
+        self.recipes()
+        whole(self.seed, "seed")
+        check_rule(self.choice)
+        check_calibration(self.calibration)
+        choose_device(self.device)
+        if self.precision not in typing.get_args(Precision):
+            raise InputError(f"precision is one of {', '.join(typing.get_args(Precision))}, not {self.precision!r}")
+        if not isinstance(self.backbone, str | nn.Module):
+            raise InputError(f"backbone is a name or an nn.Module, not {self.backbone!r}")

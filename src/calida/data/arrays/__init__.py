@@ -1,0 +1,1 @@
+"""Arrays and what is done to them: checks, batches, augmented views, images decoded to bytes."""

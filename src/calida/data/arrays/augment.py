@@ -1,0 +1,156 @@
+"""Random views of training samples, a whole batch at once and on its own device."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from calida.seeds import Seeds
+
+
+@dataclass(frozen=True)
+class Augmentation:
+    """Changes of each sample by amounts of its own, drawn by seed; a strength of 0 leaves them out, bit for bit.
+
+    Images are turned, stretched, sheared and moved (`affine`), made paler or stronger, lighter or darker (`contrast`),
+    turned into their negative (`polarity`, a probability), and covered by a patch of their own mean (`erasing`). They
+    lose fine detail or get more of it (`sharpness`), as if another camera had taken them. Colour images get other hues,
+    more or less of them, and another contrast (`colour`).
+    Feature vectors, which have no geometry, get `noise` in units of each feature's spread in the batch, and features
+    that are replaced by their mean in the batch (`dropping`, a probability).
+    """
+
+    affine: float = 0.0
+    sharpness: float = 0.0
+    color: float = 0.0
+    contrast: float = 0.0
+    polarity: float = 0.0
+    erasing: float = 0.0
+    noise: float = 0.0
+    dropping: float = 0.0
+    # What strength 1 of `affine`, `sharpness`, `colour`, `contrast` and `erasing` means at most.
+    rotation: float = math.radians(20)
+    stretch: float = 0.3  # of the logarithm of width and height, each on its own
+    shear: float = 0.3
+    shift: float = 0.15  # of the image's size
+    detail: float = 0.05  # of the image's size: what a Gaussian of this standard deviation takes away
+    hue: float = math.radians(60)
+    richness: float = 1.0  # of the logarithm of the saturation
+    gain: float = 0.7  # of the logarithm of the contrast
+    brightness: float = 0.5  # in standard deviations of the image
+    patch: float = 0.5  # of the image's height and width
+
+    def __call__(self, x: Tensor, seeds: Seeds) -> Tensor:
+        """A view of the batch, [B, C, H, W] or [B, D]: floats as the classifier reads them (bytes become 0..1)."""
+        kinds = self._image_steps() if x.ndim == 4 else self._vector_steps()
+        steps = {name: step for name, step in kinds.items() if getattr(self, name)}
+        if not steps:
+            return x
+        view = x.float() / 255 if x.dtype == torch.uint8 else x
+        for name, change in steps.items():
+            view = change(view, seeds.generator(name, view.device))
+        return view
+
+    def _image_steps(self) -> dict[str, Callable[[Tensor, torch.Generator], Tensor]]:
+        return {
+            "affine": self._move,
+            "sharpness": self._sharpen,
+            "color": self._tint,
+            "contrast": self._fade,
+            "polarity": self._invert,
+            "erasing": self._cover,
+        }
+
+    def _vector_steps(self) -> dict[str, Callable[[Tensor, torch.Generator], Tensor]]:
+        return {"noise": self._disturb, "dropping": self._drop}
+
+    def _move(self, images: Tensor, generator: torch.Generator) -> Tensor:
+        grid = torch.nn.functional.affine_grid(
+            self._matrices(images, generator), list(images.shape), align_corners=False
+        )
+        # Repeating the border fits any background; zeros would frame light images in black.
+        return torch.nn.functional.grid_sample(images, grid, padding_mode="border", align_corners=False)
+
+    def _matrices(self, images: Tensor, generator: torch.Generator) -> Tensor:
+        """One map from output to input coordinates a sample: [B, 2, 3]."""
+        draws = _draw(6, images, generator) * self.affine
+        angle, shear = draws[0] * self.rotation, draws[1] * self.shear
+        width, height = (draws[2:4] * self.stretch).exp()
+        cos, sin = angle.cos(), angle.sin()
+        rows = [cos * width, (shear * cos - sin) * height, draws[4] * 2 * self.shift]
+        rows += [sin * width, (shear * sin + cos) * height, draws[5] * 2 * self.shift]
+        return torch.stack(rows, 1).view(-1, 2, 3)
+
+    def _sharpen(self, images: Tensor, generator: torch.Generator) -> Tensor:
+        """At strength 1, each image with none of its fine detail, twice as much, or anything between."""
+        more = (_draw(1, images, generator) * self.sharpness).view(-1, 1, 1, 1)
+        sharpened: Tensor = images + more * (images - _blur(images, self.detail * max(images.shape[2:])))
+        return sharpened.clamp(images.amin(), images.amax())
+
+    def _tint(self, images: Tensor, generator: torch.Generator) -> Tensor:
+        """Turn each image's colours around the axis of greys, stretch them away from it, and all away from the mean."""
+        if images.shape[1] != 3:
+            return images
+        turn, more, gain = (_draw(3, images, generator) * self.color).view(3, -1, 1, 1, 1)
+        grey = images.mean(1, keepdim=True)
+        colours, mean = images - grey, grey.mean((2, 3), keepdim=True)
+        # The turn of a vector v around a unit axis that is normal to it is cos v + sin (axis x v).
+        across = (colours.roll(1, 1) - colours.roll(-1, 1)) / math.sqrt(3)
+        angle = turn * self.hue
+        turned = (more * self.richness).exp() * (angle.cos() * colours + angle.sin() * across)
+        tinted: Tensor = mean + (grey - mean + turned) * (gain * self.gain).exp()
+        return tinted.clamp(images.amin(), images.amax())
+
+    def _fade(self, images: Tensor, generator: torch.Generator) -> Tensor:
+        gain, lift = (_draw(2, images, generator) * self.contrast).view(2, -1, 1, 1, 1)
+        spread, mean = torch.std_mean(images, (1, 2, 3), keepdim=True)
+        faded: Tensor = mean + (images - mean) * (gain * self.gain).exp() + lift * self.brightness * spread
+        return faded.clamp(images.amin(), images.amax())
+
+    def _invert(self, images: Tensor, generator: torch.Generator) -> Tensor:
+        chosen = torch.rand(len(images), generator=generator, device=images.device) < self.polarity
+        return torch.where(chosen.view(-1, 1, 1, 1), images.amin() + images.amax() - images, images)
+
+    def _cover(self, images: Tensor, generator: torch.Generator) -> Tensor:
+        draws = torch.rand(4, len(images), generator=generator, device=images.device)
+        covered = torch.ones((), dtype=torch.bool, device=images.device)
+        for size, place, axis in ((draws[0], draws[1], 2), (draws[2], draws[3], 3)):
+            length = size * self.patch * self.erasing
+            start = place * (1 - length)
+            points = (torch.arange(images.shape[axis], device=images.device) + 0.5) / images.shape[axis]
+            inside = (points >= start[:, None]) & (points < (start + length)[:, None])  # [B, H] or [B, W]
+            covered = covered & inside.view(len(images), 1, *((-1, 1) if axis == 2 else (1, -1)))
+        return torch.where(covered, images.mean((1, 2, 3), keepdim=True), images)
+
+    def _disturb(self, rows: Tensor, generator: torch.Generator) -> Tensor:
+        noise = torch.randn(rows.shape, generator=generator, device=rows.device, dtype=rows.dtype)
+        return rows + self.noise * rows.std(0, correction=0) * noise
+
+    def _drop(self, rows: Tensor, generator: torch.Generator) -> Tensor:
+        chosen = torch.rand(rows.shape, generator=generator, device=rows.device) < self.dropping
+        return torch.where(chosen, rows.mean(0), rows)
+
+
+def _blur(images: Tensor, spread: float) -> Tensor:
+    """Convolved with a Gaussian of this standard deviation in pixels: [B, C, H, W]; nothing lies beyond the border.
+
+    As a matrix for rows and one for columns: convolutions of one channel are several times slower on a CPU.
+    """
+    rows, columns = (
+        torch.arange(length, device=images.device, dtype=images.dtype) / spread for length in images.shape[2:]
+    )
+    down, across = (torch.softmax(-0.5 * (axis[:, None] - axis) ** 2, 1) for axis in (rows, columns))
+    return down @ images @ across.T
+
+
+def _draw(count: int, images: Tensor, generator: torch.Generator) -> Tensor:
+    """Numbers in -1..1 for every image: [count, B]."""
+    return torch.rand(count, len(images), generator=generator, device=images.device).mul(2).sub(1)
+
+
+UNCHANGED = Augmentation()
+VIEW_SETTINGS = ("affine", "sharpness", "color", "contrast", "polarity", "erasing", "noise", "dropping")

@@ -1,0 +1,141 @@
+"""Folders of images and lists of image files."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+from calida.data.arrays.decode import IMAGE_SUFFIXES
+from calida.data.files.collection import Collection
+from calida.data.files.delimited_text import encoding_of, not_text, read_cells
+from calida.errors import InputError
+
+PATH_COLUMNS = ("path", "file", "filename", "image")
+
+
+def read_folder(folder: Path, origin: str, labelled: bool) -> Collection:
+    """All images below a folder; if `labelled`, the first sub-folder of each is its class."""
+    visible = list(_visible_files(folder))
+    paths = sorted(path for path in visible if path.suffix.lower() in IMAGE_SUFFIXES)
+    if not paths:
+        raise InputError(f"the folder {folder} holds no images ({len(visible)} other files)")
+    names = [printable(path.relative_to(folder).as_posix()) for path in paths]
+    others = len(visible) - len(paths)
+    notes: tuple[str, ...] = (f"{others:,} files that are no images were left out",) if others else ()
+    if not labelled:
+        return Collection(origin, paths, names, notes=notes)
+    loose = [name for name in names if "/" not in name]
+    if loose:
+        raise InputError(
+            f"{len(loose):,} of {len(names):,} images lie directly in {folder}, for example {loose[0]}: "
+            "labelled images belong into one sub-folder a class"
+        )
+    classes = [name.split("/", 1)[0] for name in names]
+    empty = sorted({printable(place.name) for place in folder.iterdir() if _is_class(place)} - set(classes))
+    if empty:
+        notes += (f"class folders without images: {', '.join(empty[:5])}{', ...' if len(empty) > 5 else ''}",)
+    return Collection(origin, paths, names, classes, notes=notes)
+
+
+def _is_class(place: Path) -> bool:
+    return place.is_dir() and not place.name.startswith(".")
+
+
+def _visible_files(folder: Path) -> Iterator[Path]:
+    """All files but hidden ones; links are followed, but no folder is entered twice."""
+    seen = set()
+
+    def refuse(error: OSError) -> None:
+        raise InputError(f"the folder {error.filename} cannot be read: {error.strerror}")
+
+    for place, folders, names in os.walk(folder, followlinks=True, onerror=refuse):
+        facts = os.stat(place)
+        if (facts.st_dev, facts.st_ino) in seen:
+            folders.clear()
+            continue
+        seen.add((facts.st_dev, facts.st_ino))
+        folders[:] = sorted(name for name in folders if not name.startswith("."))
+        yield from (Path(place, name) for name in names if not name.startswith("."))
+
+
+def printable(name: str) -> str:
+    """A file's name as text that any file can hold: bytes that are no UTF-8 are written as escapes."""
+    return name.encode("utf-8", "backslashreplace").decode()
+
+
+def check_printable(name: str) -> None:
+    """Refuse a name that no text file could hold."""
+    if printable(name) != name:
+        raise InputError(f"the name {printable(name)} has bytes that are no UTF-8: rename the file or folder")
+
+
+def is_image_list(path: Path, label: str | None = None) -> bool:
+    """Whether a text file lists images: by a column named path, or by a first cell that is a file.
+
+    With `label` it may as well be a table that has a column of that name, so the first path must be a file.
+    """
+    if path.suffix.lower() == ".txt":
+        return True
+    first, second = [*read_cells(path, 2), [], []][:2]
+    places = [index for index, cell in enumerate(first) if cell.strip().lower() in PATH_COLUMNS]
+    if not places:
+        return bool(first) and _is_file(path.parent / first[0])
+    return label is None or (len(second) > places[0] and _is_file(path.parent / second[places[0]].strip()))
+
+
+def read_image_list(path: Path, origin: str, labelled: bool, label: str | None) -> Collection:
+    """The files of a list; paths are relative to it."""
+    names, labels = list_entries(path, labelled, label)
+    paths = [path.parent / name for name in names]
+    missing = [name for name, file in zip(names, paths, strict=True) if not _is_file(file)]
+    if missing:
+        raise InputError(f"the list {path} names {len(missing):,} files that do not exist, the first is {missing[0]}")
+    return Collection(origin, paths, names, labels)
+
+
+def list_entries(path: Path, labelled: bool, label: str | None) -> tuple[list[str], list[str] | None]:
+    """File names and labels of a list of `path,label`, with or without a header."""
+    rows = [row for row in _cells(path) if any(cell.strip() for cell in row)]
+    if not rows:
+        raise InputError(f"the list {path} is empty")
+    place, label_place = 0, 1
+    header = [cell.strip().lower() for cell in rows[0]]
+    if any(cell in PATH_COLUMNS for cell in header):
+        place = next(index for index, cell in enumerate(header) if cell in PATH_COLUMNS)
+        wanted = (label or "label").lower()
+        label_place = header.index(wanted) if wanted in header else -1
+        rows = rows[1:]
+    short = [index for index, row in enumerate(rows) if len(row) <= max(place, label_place if labelled else 0)]
+    if labelled and (label_place < 0 or short):
+        where = f"in row {short[0] + 1}" if short else f"in its header ({', '.join(header)})"
+        raise InputError(f"the list {path} has no label {where}; expected rows of path,label")
+    if short or not rows:
+        raise InputError(f"the list {path} has {'an incomplete row' if short else 'a header and no rows'}")
+    names = [row[place].strip() for row in rows]
+    labels = [row[label_place].strip() for row in rows] if labelled else None
+    if labels is not None and not all(labels):
+        raise InputError(f"the list {path} has no label for {names[labels.index('')]}")
+    return names, labels
+
+
+def _split_line(line: str, folder: Path) -> list[str]:
+    """`path label`, or a path alone, which may have spaces."""
+    return [line] if _is_file(folder / line) else line.rsplit(maxsplit=1)
+
+
+def _is_file(path: Path) -> bool:
+    try:
+        return path.is_file()
+    except (OSError, ValueError):  # a cell may hold what no file system takes for a name
+        return False
+
+
+def _cells(path: Path) -> list[list[str]]:
+    if path.suffix.lower() != ".txt":
+        return read_cells(path)
+    try:
+        with path.open(encoding=encoding_of(path)) as file:
+            return [_split_line(line.strip(), path.parent) for line in file]
+    except UnicodeError as error:
+        raise not_text(path, error) from None

@@ -1,0 +1,89 @@
+"""NumPy files: .npz with one or two splits, .npy."""
+
+from __future__ import annotations
+
+import zipfile
+from collections.abc import Mapping
+from pathlib import Path
+
+import numpy as np
+
+from calida.data.arrays.checks import as_inputs
+from calida.data.arrays.samples import ImageFiles
+from calida.data.files.collection import Collection
+from calida.errors import InputError
+
+
+def load_arrays(path: Path) -> dict[str, np.ndarray]:
+    """The arrays of a NumPy file, never unpickled; a .npy file is its array `x`."""
+    try:
+        with path.open("rb") as file:
+            if not file.read(6).startswith((b"\x93NUMPY", b"PK")):
+                raise ValueError("it does not begin as one")
+        loaded = np.load(path, allow_pickle=False)
+        if isinstance(loaded, np.ndarray):
+            return {"x": loaded}
+        with loaded as arrays:
+            return {name: arrays[name] for name in arrays.files}
+    except (OSError, ValueError, EOFError, zipfile.BadZipFile, KeyError) as error:
+        reason = "it holds Python objects, not numbers" if "allow_pickle" in str(error) else str(error)[:150]
+        raise InputError(f"{path} cannot be read as a NumPy file: {reason}") from None
+
+
+def from_arrays(arrays: Mapping[str, np.ndarray], origin: str, split: str | None, labelled: bool) -> Collection:
+    """One split of `x`,`y` or `x_train`,`y_train`,`x_test`,`y_test`; "all" joins the two."""
+    chosen = _splits(arrays, origin, split)
+    samples = as_inputs(_join(arrays, [f"x{end}" for end in chosen]), origin)
+    assert not isinstance(samples, ImageFiles)
+    labels = None
+    if labelled:
+        absent = [f"y{end}" for end in chosen if f"y{end}" not in arrays]
+        if absent:
+            raise InputError(f"{origin} has no labels: the array {absent[0]!r} is missing")
+        labels = label_names(_join(arrays, [f"y{end}" for end in chosen]), origin)
+        if len(labels) != len(samples):
+            raise InputError(f"{origin} has {len(samples):,} samples but {len(labels):,} labels")
+    return Collection(origin, samples, [str(row) for row in range(len(samples))], labels)
+
+
+def array_labels(arrays: Mapping[str, np.ndarray], origin: str, split: str | None) -> list[str]:
+    """Labels from a file of their own: a bare array, `y`, or those of the split that the samples are from."""
+    if "x" in arrays and "y" not in arrays:
+        return label_names(arrays["x"], origin)
+    ends = {"all": ("_train", "_test"), None: ("_train",)}.get(split, (f"_{split}",))
+    keys = ["y"] if "y" in arrays else [f"y{end}" for end in ends]
+    absent = [key for key in keys if key not in arrays]
+    if absent:
+        raise InputError(f"{origin} has no array {absent[0]!r}")
+    return label_names(_join(arrays, keys), origin)
+
+
+def _join(arrays: Mapping[str, np.ndarray], keys: list[str]) -> np.ndarray:
+    return arrays[keys[0]] if len(keys) == 1 else np.concatenate([arrays[key] for key in keys])
+
+
+def _splits(arrays: Mapping[str, np.ndarray], origin: str, split: str | None) -> list[str]:
+    there = [end for end in ("", "_train", "_test") if f"x{end}" in arrays]
+    if not there:
+        raise InputError(f"{origin} has no array x or x_train; it has {', '.join(sorted(arrays)) or 'none'}")
+    if split == "all" or (split is None and there == [""]):
+        return there
+    wanted = f"_{split or 'train'}"
+    if wanted not in there:
+        known = [end.removeprefix("_") for end in there if end]
+        state = f"its splits are {', '.join(known)} and all" if known else "it has one array of samples and no splits"
+        raise InputError(f"{origin} has no split {wanted[1:]!r}; {state}")
+    return [wanted]
+
+
+def label_names(y: np.ndarray, origin: str) -> list[str]:
+    """Labels of any kind, one a sample, as words."""
+    if y.ndim != 1:
+        raise InputError(f"{origin} has labels of shape {y.shape}; expected one label a sample")
+    if y.dtype.kind == "f":
+        if not np.all(np.isfinite(y) & (y == np.round(y))):
+            raise InputError(f"{origin} has labels that are neither whole numbers nor words")
+        y = y.astype(np.int64)
+    if y.dtype.kind == "S":
+        y = np.char.decode(y, "utf-8", "replace")
+    return [str(label) for label in y.tolist()]

@@ -1,0 +1,141 @@
+"""What a user names on the command line -> a collection."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from calida.data.arrays.decode import IMAGE_SUFFIXES
+from calida.data.files.collection import Collection
+from calida.data.files.image_folders import (
+    check_printable,
+    is_image_list,
+    list_entries,
+    printable,
+    read_folder,
+    read_image_list,
+)
+from calida.data.files.numpy_files import array_labels, from_arrays, load_arrays
+from calida.data.files.tables import TABLE_SUFFIXES, read_label_column, read_table
+from calida.data.named.store import NAMED, data_folder, named_path, read_named
+from calida.errors import InputError
+from calida.seeds import Seeds
+
+_ARCHIVES = (".npz", ".npy")
+INSIDE = "inside"  # in place of a file of labels: those that the data set itself carries
+_SPLITS = ("train", "test", "validation", "all")
+
+
+@dataclass(frozen=True)
+class Place:
+    """A data set by path or by name, perhaps a split of it, perhaps a number of samples: `mnist:train:2000`."""
+
+    name: str
+    split: str | None = None
+    count: int | None = None
+
+    @staticmethod
+    def parse(text: str) -> Place:
+        """Read from the right, as a path may have colons of its own; a file or folder of just that name is meant."""
+        if not text:
+            raise InputError("a data set has a name: a folder, a file or a named set")
+        check_printable(text)
+        if Path(text).expanduser().exists():
+            return Place(text)
+        name, split, count = text, None, None
+        head, _, tail = name.rpartition(":")
+        if head and tail.isdecimal():
+            name, count = head, int(tail)
+            head, _, tail = name.rpartition(":")
+        if head and tail in _SPLITS:
+            name, split = head, tail
+        if count == 0:
+            raise InputError(f"{text} asks for no samples at all")
+        return Place(name, split, count)
+
+
+def read_collection(
+    text: str, seeds: Seeds, labelled: bool, label: str | None = None, columns: tuple[str, ...] = ()
+) -> Collection:
+    """Samples of a folder, a list, a NumPy file, a table or a named set; class names only if `labelled`.
+
+    A subset is drawn by seed; a table is brought to `columns` if they are given. Where labels are not asked for they
+    are not read, so nothing downstream can see them.
+    """
+    place = Place.parse(text)
+    collection = _read(place, text, labelled, label, columns)
+    return collection if place.count is None else collection.subset(place.count, seeds)
+
+
+def _read(place: Place, text: str, labelled: bool, label: str | None, columns: tuple[str, ...]) -> Collection:
+    path = Path(place.name).expanduser()
+    suffix = path.suffix.lower()
+    if place.name in NAMED:
+        if NAMED[place.name].convert is None:  # images in folders
+            return read_folder(named_path(place.name, data_folder()) / (place.split or "train"), text, labelled)
+        return from_arrays(read_named(place.name, data_folder()), text, place.split, labelled)
+    if not path.exists():
+        head, _, tail = place.name.rpartition(":")
+        if head in NAMED or (head and Path(head).expanduser().exists()):
+            raise InputError(f"{head} is followed by {tail!r}, which is neither a split nor a number of samples")
+        named = ", ".join(NAMED)
+        raise InputError(f"there is no file or folder {place.name}, and it is not a named set ({named})")
+    if path.is_dir():
+        folder = path / place.split if place.split and place.split != "all" else path
+        if not folder.is_dir():
+            raise InputError(f"the folder {path} has no split {place.split!r}")
+        return read_folder(folder, text, labelled)
+    if suffix in _ARCHIVES:
+        return from_arrays(load_arrays(path), text, place.split, labelled)
+    if place.split:
+        raise InputError(f"{place.name} has no splits; leave out :{place.split}")
+    if suffix in (".csv", ".tsv", ".txt") and is_image_list(path, label):
+        return read_image_list(path, text, labelled, label)
+    if suffix in TABLE_SUFFIXES:
+        return read_table(path, text, label, labelled, columns)
+    if suffix in IMAGE_SUFFIXES and not labelled:
+        return Collection(text, [path], [printable(path.name)])
+    raise InputError(f"{place.name} is none of: an image folder, .csv, .tsv, .txt, .parquet, .npz, .npy, a named set")
+
+
+def read_labels(text: str, collection: Collection, seeds: Seeds, label: str | None = None) -> list[str]:
+    """True labels of a collection that was read without: `inside` for those that its data set carries, or a file.
+
+    A file is a list of path,label, a table with a label column, or a NumPy array of labels in the samples' order. A
+    table with a column `row`, as predictions have, may be in any order.
+    """
+    if text == INSIDE:
+        own = read_collection(collection.origin, seeds, True, label, collection.columns)
+        return _by_name(own.names, own.labels or (), collection, text)
+    path = Path(text).expanduser()
+    if not path.is_file():
+        raise InputError(f"the labels {text} are neither a file nor the word inside")
+    if path.suffix.lower() in (".csv", ".tsv", ".txt") and is_image_list(path):
+        names, labels = list_entries(path, True, label)
+        return _by_name(names, labels or (), collection, text)
+    if path.suffix.lower() in _ARCHIVES:
+        rows, found = None, array_labels(load_arrays(path), text, Place.parse(collection.origin).split)
+    else:
+        rows, found = read_label_column(path, label or "label")
+    if rows is not None:
+        return _by_name(rows, found, collection, text)
+    total = len(collection) if collection.total is None else collection.total
+    if len(found) != total:
+        raise InputError(f"{text} has {len(found):,} labels; {collection.origin} has {total:,} samples")
+    # Samples are named by their row in the data set, of which the collection may be a subset.
+    return _by_name([str(row) for row in range(total)], found, collection, text)
+
+
+def _by_name(names: Sequence[str], found: Sequence[str], collection: Collection, text: str) -> list[str]:
+    labels: dict[str, str] = {}
+    for name, label in zip(names, found, strict=True):
+        if labels.setdefault(name, label) != label:
+            raise InputError(f"{text} has two labels for {name}: {labels[name]!r} and {label!r}")
+    absent = [name for name in collection.names if name not in labels]
+    if absent:
+        raise InputError(
+            f"{text} has {len(labels):,} labels, and none for {len(absent):,} samples of {collection.origin}, "
+            f"for example {absent[0]}"
+        )
+    return [labels[name] for name in collection.names]

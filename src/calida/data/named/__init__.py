@@ -1,0 +1,1 @@
+"""Published sets by name: downloaded, checked, read."""

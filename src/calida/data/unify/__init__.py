@@ -1,0 +1,1 @@
+"""Two domains -> one form: value range, polarity, geometry; and the samples prepared by it."""

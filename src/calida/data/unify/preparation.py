@@ -1,0 +1,198 @@
+"""What is done to the samples of a domain before a network reads them, as values that can be shown and saved."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields, replace
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from calida.data.unify.values import Values
+
+_OTHER_UNIT = 50  # drift moves a column; a factor like this is another unit
+_NOTHING = 1e-12  # a column of zeros tells nothing
+_MANY = 30  # rows of which some would be of the usual size; fewer may all be small
+
+
+@dataclass(frozen=True)
+class Preparation:
+    """The steps from a sample as it comes to the shape that both domains share, in the order of these fields.
+
+    Images are [C, h, w] of any size or batches of them; vectors are rows. Values first: `gain` and `offset`, one number
+    or one a column, bring images to 0..1, or they stay bytes, which are read as that; then inversion. Then geometry:
+    channels, an optional detour through a smaller size that takes away detail, and the image, cropped to the frame's
+    aspect, at `inner` size in the middle of a plain frame.
+    """
+
+    shape: tuple[int, ...]
+    values: Values | None = None  # of the samples that this was decided for; vectors have none
+    gain: tuple[float, ...] = (1.0,)
+    offset: tuple[float, ...] = (0.0,)
+    as_bytes: bool = False
+    invert: bool = False
+    detail: tuple[int, int] | None = None
+    inner: tuple[int, int] | None = None
+    background: float = 0.0  # as the pixels' values are
+    # Of the columns that this was decided for, so that new rows can be compared: mean and largest absolute values.
+    magnitude: tuple[float, ...] = ()
+    largest: tuple[float, ...] = ()
+
+    def __call__(self, x: Tensor) -> Tensor:
+        x = self._values(x)
+        return self._geometry(x) if len(self.shape) == 3 else x
+
+    def _values(self, x: Tensor) -> Tensor:
+        if self.values is not None and not self.as_bytes:
+            x = x.float()  # also of bytes that hold 0 and 1, which would be read as 0 and 1/255
+        if self.gain != (1.0,) or self.offset != (0.0,):
+            x = x.float() * torch.tensor(self.gain) + torch.tensor(self.offset)
+        if self.as_bytes and x.dtype != torch.uint8:
+            x = x.round().clamp(0, 255).byte()
+        if self.invert:
+            x = (255 if x.dtype == torch.uint8 else 1) - x
+        return x
+
+    def _geometry(self, x: Tensor) -> Tensor:
+        channels, height, width = self.shape
+        batch = to_channels(x if x.ndim == 4 else x[None], channels)
+        inner = self.inner or (height, width)
+        batch = crop_to_aspect(batch, inner)
+        if self.detail is not None:
+            batch = resize(batch, self.detail)
+        batch = resize(batch, inner)
+        if inner != (height, width):
+            frame = batch.new_full((len(batch), channels, height, width), self.background)
+            top, left = (height - inner[0]) // 2, (width - inner[1]) // 2
+            frame[:, :, top : top + inner[0], left : left + inner[1]] = batch
+            batch = frame
+        return batch if x.ndim == 4 else batch[0]
+
+    def explain(self, before: tuple[int, ...] | None) -> list[str]:
+        """What these steps do to samples of the shape `before` (None: images of many sizes), one phrase a step."""
+        told = []
+        if len(self.gain) > 1:
+            told.append("every column brought to the source's mean and spread")
+        elif self.gain != (1.0,) or self.offset != (0.0,):
+            told.append(f"values multiplied by {self.gain[0]:.4g} and shifted by {self.offset[0]:.4g}")
+        if self.invert:
+            told.append("light and dark exchanged")
+        if len(self.shape) != 3:
+            return told
+        channels, height, width = self.shape
+        if before is not None and before[0] != channels:
+            told.append("grey copied to three channels" if before[0] == 1 else f"reduced to {channels} channel(s)")
+        if self.detail is not None:
+            told.append(f"reduced to {_times(self.detail)} first, as the other domain has no more detail")
+        inner = self.inner or (height, width)
+        if before is not None and (middle := cropped_size(before[1:], inner)) != tuple(before[1:]):
+            told.append(f"the middle {_times(middle)} of {_times(before[1:])} taken, to keep proportions")
+            before = (before[0], *middle)
+        if before is None:
+            told.append(f"middle part resized to {_times(inner)}")
+        elif tuple(before[1:]) != inner:
+            told.append(f"resized from {_times(before[1:])} to {_times(inner)}")
+        if self.inner is not None:
+            told.append(
+                f"placed in the middle of {_times((height, width))}, so that content is equally large in both domains"
+            )
+        return told
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+    @staticmethod
+    def from_json(values: Mapping[str, Any]) -> Preparation:
+        known = {field.name for field in fields(Preparation)}
+        plain: dict[str, Any] = {
+            key: tuple(value) if isinstance(value, list) else value for key, value in values.items()
+        }
+        if plain.get("values") is not None:
+            plain["values"] = Values(*plain["values"])
+        return Preparation(**{key: value for key, value in plain.items() if key in known})
+
+    def for_values(self, values: Values) -> Preparation | None:
+        """The same steps for samples stored in another way, if that is the same scale; None if it is not."""
+        if self.values is None or self.values == values:
+            return self
+        if values.within(self.values):
+            return self  # dark or dim images, in numbers as before
+        if not self.values.same_scale(values):
+            return None
+        if values.convention == "other":
+            return self  # the range that was decided on holds for all that come after
+        levels = {(True, False): 1 / 255, (False, True): 255.0}
+        level = self.background * levels.get((self.as_bytes, values.convention == "bytes"), 1.0)
+        return replace(self, **values.steps(), background=level)
+
+    def strange_column(self, rows: Tensor) -> int | None:
+        """A column of new rows that is in another unit: far beyond all that was seen, or nowhere near what is usual.
+
+        A few rows may all have rare values: their mean tells little, and only the first counts.
+        """
+        if not self.magnitude:
+            return None
+        sizes = rows.double().abs()
+        mean, usual = sizes.mean(0), torch.tensor(self.magnitude, dtype=torch.float64)
+        largest = torch.tensor(self.largest or self.magnitude, dtype=torch.float64)
+        strange = (sizes.amax(0) >= _OTHER_UNIT * largest) & (usual > _NOTHING)
+        if len(rows) >= _MANY:
+            strange |= (mean >= _OTHER_UNIT * usual) & (sizes.amax(0) > largest) & (usual > _NOTHING)
+            strange |= (usual >= _OTHER_UNIT * mean) & (mean > _NOTHING)
+        return int(strange.int().argmax()) if bool(strange.any()) else None
+
+
+def column_sizes(x: Tensor) -> dict[str, Any]:
+    """The fields of a preparation that tell how large the values of each column are."""
+    return {"magnitude": magnitude(x), "largest": tuple(x.double().abs().amax(0).tolist())}
+
+
+def magnitude(x: Tensor) -> tuple[float, ...]:
+    """The mean absolute value of each column."""
+    return tuple(x.double().abs().mean(0).tolist())
+
+
+def odd_column(first: tuple[float, ...], second: tuple[float, ...]) -> int | None:
+    """The column that differs most in size, if it is by a factor of 50 and more; a column of zeros tells nothing."""
+    ratios = [max(a, b) / min(a, b) if min(a, b) > _NOTHING else 1.0 for a, b in zip(first, second, strict=True)]
+    most = max(range(len(ratios)), key=lambda column: ratios[column])
+    return most if ratios[most] >= _OTHER_UNIT else None
+
+
+def to_channels(batch: Tensor, channels: int) -> Tensor:
+    """Grey images repeated, or colour ones averaged by how bright the eye finds red, green and blue."""
+    have = batch.shape[1]
+    if have == channels:
+        return batch
+    if have == 1:
+        return batch.expand(-1, channels, -1, -1)
+    if channels == 3:
+        return batch[:, :3]  # what is over is transparency
+    weights = torch.tensor([0.299, 0.587, 0.114], device=batch.device).view(1, 3, 1, 1)
+    grey = (batch[:, :3].float() * weights).sum(1, keepdim=True)
+    return grey.round().byte() if batch.dtype == torch.uint8 else grey
+
+
+def crop_to_aspect(batch: Tensor, size: tuple[int, int]) -> Tensor:
+    """The largest middle part with the proportions of `size`."""
+    height, width = batch.shape[-2:]
+    tall, wide = cropped_size((height, width), size)
+    top, left = (height - tall) // 2, (width - wide) // 2
+    return batch[..., top : top + tall, left : left + wide]
+
+
+def cropped_size(before: tuple[int, ...], size: tuple[int, int]) -> tuple[int, int]:
+    scale = min(before[0] / size[0], before[1] / size[1])
+    return max(round(size[0] * scale), 1), max(round(size[1] * scale), 1)
+
+
+def resize(batch: Tensor, size: tuple[int, int]) -> Tensor:
+    """Bilinear, with the averaging over pixels that shrinking needs."""
+    if tuple(batch.shape[-2:]) == size:
+        return batch
+    return torch.nn.functional.interpolate(batch.contiguous(), size, mode="bilinear", antialias=True)
+
+
+def _times(size: tuple[int, ...]) -> str:
+    return " x ".join(map(str, size))

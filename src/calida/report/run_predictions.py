@@ -1,0 +1,167 @@
+"""What a run's report rests on: predictions before and after, a map of features, and a few images, as one file."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from calida.adaptation import Adapted
+from calida.data import Labeled, Samples
+from calida.errors import CheckpointError
+from calida.files import write_atomically
+from calida.model import Prediction
+from calida.seeds import Seeds
+from calida.uncertainty import rejection_scores
+
+_ON_MAP = 600  # points of each domain
+_SHOWN = 6  # samples of each kind for a class, and fewer where there are many classes
+_SHOWN_IN_ALL = 240
+
+
+@dataclass(frozen=True)
+class View:
+    """What one classifier says of source validation and target, and where both lie on its map."""
+
+    temperature: np.ndarray  # [], that the log-probabilities below are given at
+    validation: np.ndarray  # [V, K] log-probabilities
+    target: np.ndarray  # [N, K]
+    uncertainty: np.ndarray  # [N, 3]: entropy, aleatoric, epistemic
+    map: np.ndarray  # [S + T, 2]
+
+    def scores(self) -> dict[str, Tensor]:
+        """What the target can be ordered by, least certain last."""
+        log_probs, parts = torch.from_numpy(self.target).double(), torch.from_numpy(self.uncertainty).double()
+        return rejection_scores(log_probs.amax(-1).exp(), parts[:, 0], parts[:, 2])
+
+    @property
+    def uncalibrated(self) -> Tensor:
+        """The network's own log-probabilities on target."""
+        return torch.log_softmax(torch.from_numpy(self.target).double() * float(self.temperature), -1)
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """Both classifiers' views of the same samples."""
+
+    before: View
+    after: View
+    validation_labels: np.ndarray  # [V]
+    mapped_source: np.ndarray  # [S] rows of validation
+    mapped_target: np.ndarray  # [T] rows of target
+    shown: np.ndarray  # [I] rows of target that have an image below
+    images: np.ndarray  # [I, C, H, W] bytes, empty for vectors
+    truth: np.ndarray  # [N] true labels where an oracle gave them, else empty
+
+    def save(self, path: Path) -> None:
+        arrays = {key: value for key, value in vars(self).items() if isinstance(value, np.ndarray)}
+        for name in ("before", "after"):
+            arrays |= {f"{name}_{key}": value for key, value in vars(getattr(self, name)).items()}
+        buffer = io.BytesIO()
+        np.savez_compressed(buffer, **arrays)  # type: ignore[arg-type]  # a flag of its own stands among the names
+        write_atomically(path, buffer.getvalue())
+
+    @staticmethod
+    def load(path: Path) -> Evidence:
+        try:
+            with np.load(path, allow_pickle=False) as file:
+                arrays: Mapping[str, np.ndarray] = {name: file[name] for name in file.files}
+            views = {
+                name: View(**{key: arrays[f"{name}_{key}"] for key in View.__dataclass_fields__})
+                for name in ("before", "after")
+            }
+            rest: dict[str, Any] = {key: arrays[key] for key in Evidence.__dataclass_fields__ if key not in views}
+        except FileNotFoundError:
+            raise CheckpointError(f"{path.parent} holds no finished run: {path.name} is missing") from None
+        except Exception as error:  # a damaged archive fails in as many ways as it has parts
+            raise CheckpointError(f"{path} is truncated or not a calida file: {error}") from None
+        return Evidence(views["before"], views["after"], **rest)
+
+
+def gather(
+    adapted: Adapted, validation: Labeled, target: Samples, truth: Tensor | None, on_map: int = _ON_MAP
+) -> tuple[Evidence, Prediction]:
+    """Predict both domains with both classifiers; give the evidence and the adapted prediction on target.
+
+    `on_map` points of each domain are mapped, which takes longer than all the rest.
+    """
+    seeds = Seeds(adapted.seed)
+    before_model = adapted.source_only or adapted
+    predictions = {
+        name: (model.predict(validation.x), model.predict(target))
+        for name, model in (("before", before_model), ("after", adapted))
+    }
+    mapped = [_some(len(x), on_map, seeds, f"{name} map") for name, x in (("source", validation.y), ("target", target))]
+    temperatures = {"before": before_model.temperature, "after": adapted.temperature}
+    views = {name: _view(temperatures[name], *pair, mapped, seeds) for name, pair in predictions.items()}
+    after = predictions["after"][1]
+    shown = _telling_rows(after)
+    evidence = Evidence(
+        views["before"],
+        views["after"],
+        validation.y.numpy(),
+        mapped[0].numpy(),
+        mapped[1].numpy(),
+        shown.numpy(),
+        _pictures(target, shown),
+        np.zeros(0, dtype=np.int64) if truth is None else truth.numpy(),
+    )
+    return evidence, after
+
+
+def _view(temperature: float, validation: Prediction, target: Prediction, mapped: list[Tensor], seeds: Seeds) -> View:
+    features = torch.cat([validation.features[mapped[0]], target.features[mapped[1]]]).double().numpy()
+    return View(
+        np.array(temperature),
+        validation.log_probs.float().numpy(),
+        target.log_probs.float().numpy(),
+        torch.stack([target.entropy, target.aleatoric, target.epistemic], 1).float().numpy(),
+        flatten(features, seeds).astype(np.float32),
+    )
+
+
+def flatten(features: np.ndarray, seeds: Seeds) -> np.ndarray:
+    """Two coordinates a sample by t-SNE on the main directions; what is too little for it is shown by PCA alone."""
+    if not len(features):
+        return np.zeros((0, 2))
+    from sklearn.decomposition import PCA  # imported late: it takes as long as torch
+    from sklearn.manifold import TSNE
+
+    seed = seeds.integer("map") % 2**32
+    spread = features.std(0).max() or 1.0
+    width = min(30, *features.shape)
+    main = PCA(width, random_state=seed).fit_transform(features / spread) if width > 2 else features / spread
+    if len(main) < 30 or not np.isfinite(main).all() or main.std() < 1e-9:
+        return np.pad(main, ((0, 0), (0, max(0, 2 - main.shape[1]))))[:, :2]
+    return np.asarray(TSNE(2, perplexity=min(30, len(main) / 4), init="pca", random_state=seed).fit_transform(main))
+
+
+def _some(count: int, wanted: int, seeds: Seeds, name: str) -> Tensor:
+    return torch.randperm(count, generator=seeds.generator(name))[:wanted].sort().values
+
+
+def _telling_rows(prediction: Prediction) -> Tensor:
+    """For every predicted class its most certain and its most uncertain samples."""
+    rows: list[int] = []
+    most = max(1, min(_SHOWN, _SHOWN_IN_ALL // prediction.log_probs.shape[1]))
+    for label in range(prediction.log_probs.shape[1]):
+        members = (prediction.labels == label).nonzero().flatten()
+        order = members[prediction.entropy[members].argsort(stable=True)].tolist()
+        rows += order[:most] + order[most:][-most:]
+    return torch.tensor(rows, dtype=torch.long)
+
+
+def _pictures(samples: Samples, rows: Tensor) -> np.ndarray:
+    if len(samples.shape) != 4:
+        return np.zeros((0,), dtype=np.uint8)
+    images = samples[rows]
+    if images.dtype != torch.uint8:
+        low, high = images.amin(), images.amax()
+        images = ((images - low) / (high - low).clamp(min=1e-12) * 255).byte()
+    return images.numpy()

@@ -1,0 +1,91 @@
+"""How frequent each class may be among unlabelled samples, and samples drawn so that classes are equally frequent."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor
+
+
+def class_shares(labels: Tensor, num_classes: int) -> Tensor:
+    """How frequent each class is: [N] -> [K]; nowhere, if there is no label."""
+    counts = torch.bincount(labels, minlength=num_classes).double()
+    return counts / counts.sum().clamp(min=1)
+
+
+def shares_nearest_uniform(predicted: Tensor, error: float) -> Tensor:
+    """Of the class shares that may lie behind predicted ones, those nearest to equal: [K] -> [K].
+
+    Predictions of which a share `error` is wrong have class shares no further than that from the true ones, in total
+    variation. So a classifier that errs much is no witness against equal classes, and one that errs little is.
+    """
+    equal = torch.full_like(predicted, 1 / len(predicted))
+    distance = _distance_from_equal(predicted)
+    return equal if distance <= error else torch.lerp(predicted, equal, error / distance)
+
+
+def mlls_shares(log_probs: Tensor, known: Tensor, tolerance: float = 1e-6, most: int = 1000) -> Tensor:
+    """Class shares under which predictions on unlabelled samples are likeliest: [N, K], [K] -> [K].
+
+    `known` are the shares that the classifier was trained with. If classes look as they did and only their frequencies
+    differ, expectation and maximisation by turns find the new ones (Saerens et al., 2002).
+    """
+    probs, shares = log_probs.double().exp(), known.double()
+    for _ in range(most):
+        weighted = probs * (shares / known.clamp(min=tolerance))
+        better = (weighted / weighted.sum(-1, keepdim=True).clamp(min=torch.finfo(torch.float64).tiny)).mean(0)
+        if bool((better - shares).abs().max() < tolerance):
+            break
+        shares = better
+    return shares
+
+
+def chance_distance(num_classes: int, batch_size: int) -> float:
+    """How far from equal the shares of equally frequent classes are in one batch, by chance, in total variation.
+
+    The mean of half the sum of |n_k / n - 1 / K|, each n_k binomial and taken for normal: sqrt((K - 1) / (2 pi n)).
+    """
+    return math.sqrt((num_classes - 1) / (2 * math.pi * batch_size))
+
+
+def balancing_weights(labels: Tensor, shares: Tensor, tolerance: float = 1e-6) -> Tensor | None:
+    """Weights by which every class is drawn equally often, [N] and [K] -> [N]; None where shares are equal enough."""
+    if _distance_from_equal(shares) <= tolerance:
+        return None
+    return 1 / shares.clamp(min=1 / len(labels))[labels]
+
+
+def prior_logit_offsets(shares: Tensor, count: int, tolerance: float) -> Tensor | None:
+    """What to add to the logits of a classifier that saw classes equally often, by Bayes' rule: log(K shares), [K].
+
+    None where shares are equal enough; a class that was not found among `count` samples may still be there once.
+    """
+    if _distance_from_equal(shares) <= tolerance:
+        return None
+    return (len(shares) * shares.clamp(min=1 / count)).log()
+
+
+def _distance_from_equal(shares: Tensor) -> float:
+    """In total variation."""
+    return float((shares - 1 / len(shares)).abs().sum()) / 2
+
+
+def thin_out(labels: Tensor, shares: Tensor, generator: torch.Generator) -> Tensor:
+    """Rows of which each class has about its share, as many as there can be without repetition: [N], [K] -> [n]."""
+    counts = torch.bincount(labels, minlength=len(shares))
+    kept = torch.where(counts > 0, shares / counts.clamp(min=1), 0.0)
+    return (torch.rand(len(labels), generator=generator) < (kept / kept.max())[labels]).nonzero().flatten()
+
+
+def resample(weights: Tensor, generator: torch.Generator) -> Tensor:
+    """As many indices as weights, each in proportion to its weight to within one: [N] -> [N], sorted.
+
+    One random number places evenly spaced marks on the line of weights (systematic resampling), so that equal weights
+    give every index once.
+    """
+    order = torch.randperm(len(weights), generator=generator)
+    ends = weights[order].double().cumsum(0)
+    marks = (torch.arange(len(weights)) + torch.rand((), generator=generator, dtype=torch.float64)) / len(weights)
+    drawn = torch.searchsorted(ends, marks * ends[-1], right=True).clamp(max=len(weights) - 1)
+    return order[drawn].sort().values
