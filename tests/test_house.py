@@ -1,6 +1,8 @@
 """The house rules that code can check: data flows one way, nothing is unpickled, the documents are true."""
 
 import ast
+import importlib
+import inspect
 import os
 import re
 import shlex
@@ -42,6 +44,7 @@ FLOORS = [
     "__main__",
 ]
 FILES = sorted(PACKAGE.rglob("*.py"))
+LONGEST = 350
 
 
 def floor(path):
@@ -63,6 +66,30 @@ def test_no_module_imports_upward(path):
     for name in imports(path):
         assert name in FLOORS, f"{path} imports the package's front"
         assert FLOORS.index(name) <= floor(path), f"{path} imports {name}, which stands below it"
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(PACKAGE)))
+def test_a_file_can_be_read_in_one_sitting(path):
+    assert len(path.read_text().splitlines()) <= LONGEST
+
+
+def public_names():
+    """What each package of the house, and its front, offers."""
+    for package in sorted(PACKAGE.rglob("__init__.py")):
+        parts = package.parent.relative_to(PACKAGE.parent).parts
+        module = importlib.import_module(".".join(parts))
+        for name in getattr(module, "__all__", ()):
+            yield pytest.param(module, name, id=f"{module.__name__}.{name}")
+
+
+@pytest.mark.parametrize(("module", "name"), public_names())
+def test_every_public_name_says_what_it_is(module, name):
+    """Classes and functions by a docstring of their own; constants and types need none."""
+    value = getattr(module, name)
+    if inspect.isclass(value) or inspect.isfunction(value):
+        own = value.__dict__.get("__doc__") if inspect.isclass(value) else value.__doc__
+        assert own, f"{module.__name__}.{name} has no docstring"
+        assert not own.startswith(f"{value.__name__}("), f"{module.__name__}.{name} has only a dataclass's docstring"
 
 
 def test_uncertainty_needs_torch_alone():
@@ -89,7 +116,7 @@ def test_every_module_is_in_the_repository():
     if not (ROOT / ".git").exists():
         pytest.skip("not a clone")
     hidden = subprocess.run(
-        ["git", "status", "--ignored", "--porcelain", "src", "tests", "examples", "benchmarks", "docs"],
+        ["git", "status", "--ignored", "--porcelain", "src", "tests", "examples", "benchmarks", "reproduction", "docs"],
         cwd=ROOT, capture_output=True, text=True, check=True,
     ).stdout.splitlines()  # fmt: skip
     assert not [line for line in hidden if line.startswith("!!") and "__pycache__" not in line]

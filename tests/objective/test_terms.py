@@ -11,6 +11,7 @@ from calida.data import SourceBatch, TargetBatch
 from calida.errors import InputError
 from calida.model import Classifier, build_head
 from calida.objective import (
+    Consistency,
     Diversity,
     DualAscent,
     ExpectedLikelihood,
@@ -40,6 +41,7 @@ TERMS = {
     "vat": VirtualAdversarial(),
     "vat on source": VirtualAdversarial(domain="source"),
     "mmd": MeanDiscrepancy(),
+    "consistency": Consistency(threshold=0.34),  # of three classes: the label of nearly every plain view counts
 }
 EVERY = pytest.mark.parametrize("term", TERMS.values(), ids=TERMS)
 

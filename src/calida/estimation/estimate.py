@@ -27,6 +27,7 @@ class Estimate:
 
 
 def mean_confidence(log_probs: Tensor) -> float:
+    """The mean of the largest probabilities: [N, K] -> scalar."""
     return float(log_probs.double().amax(-1).exp().mean())
 
 

@@ -130,6 +130,7 @@ SELECTORS: dict[str, Selector] = {
 
 
 def selector(name: str) -> Selector:
+    """A way to select by its name."""
     if name not in SELECTORS:
         raise InputError(f"unknown selection {name!r}; there are {', '.join(SELECTORS)}")
     return SELECTORS[name]

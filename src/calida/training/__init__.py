@@ -1,6 +1,7 @@
 """The one loop, rounds on top of it, and checkpoints between them."""
 
 from calida.training.checkpoint import has_checkpoint, load_weights
+from calida.training.judge import Judge, Judgement, Record
 from calida.training.loop import train
 from calida.training.phase import SOURCE_PHASE, Domains, Phase, PseudoLabeler, PseudoLabels, build_steps
 from calida.training.records import (
@@ -12,7 +13,7 @@ from calida.training.records import (
     target_shares,
     unmet_budget,
 )
-from calida.training.rounds import Judge, Judgement, Record, Run, run_rounds
+from calida.training.rounds import Run, run_rounds
 from calida.training.store import Bundle, bundle_files, has_bundle, read_bundle, without_prefix, write_bundle
 
 __all__ = [

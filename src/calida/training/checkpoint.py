@@ -44,6 +44,7 @@ def copied_weights(model: nn.Module) -> dict[str, Tensor]:
 
 
 def has_checkpoint(folder: Path) -> bool:
+    """Whether a run has left a checkpoint here."""
     return has_bundle(folder, _NAME)
 
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -21,41 +21,14 @@ from calida.objective import Domain, DualAscent, GradientVariance, Step, TargetE
 from calida.seeds import Seeds
 from calida.shift import Classified, balancing_weights, chance_distance, class_shares, measure_shift
 from calida.training.checkpoint import Progress, copied_weights, has_checkpoint, read_checkpoint, save_checkpoint
+from calida.training.judge import Judge, Judgement, KeepLast, Record
 from calida.training.loop import train
 from calida.training.phase import SOURCE_PHASE, Domains, Phase, PseudoLabels, StepPlan, build_steps
 from calida.training.records import describe_labeled, describe_pseudo_labels, describe_target, target_shares
 from calida.uncertainty import renyi_entropy
 from calida.validation import DomainPredictions, Predictor
 
-Record = dict[str, Any]
 _SECONDS_BETWEEN_STEP_RECORDS = 0.5
-
-
-class Judgement(NamedTuple):
-    """Whether a round is the one to keep so far, and a sentence if it should be the last."""
-
-    keep: bool = True
-    stop: str | None = None
-
-
-class Judge(Protocol):
-    """Who measures a round from what it predicts, and says whether to keep it and whether to go on."""
-
-    def measure(self, predictions: DomainPredictions) -> Mapping[str, Any]:
-        """More columns of a round's record."""
-
-    def judge(self, record: Record, history: Sequence[Record]) -> Judgement:
-        """Whether to keep this round, by its record and those before it."""
-
-
-class KeepLast:
-    """A judge who measures nothing and keeps what comes last."""
-
-    def measure(self, predictions: DomainPredictions) -> Mapping[str, Any]:
-        return {}
-
-    def judge(self, record: Record, history: Sequence[Record]) -> Judgement:
-        return Judgement()
 
 
 @dataclass(frozen=True)

@@ -54,6 +54,7 @@ def bundle_files(folder: Path, name: str) -> list[Path]:
 
 
 def has_bundle(folder: Path, name: str) -> bool:
+    """Whether a folder holds files of this name."""
     return (folder / f"{name}.json").exists()
 
 
@@ -90,5 +91,6 @@ def with_prefix(prefix: str, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]
 
 
 def without_prefix(prefix: str, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """The tensors under a prefix, by the rest of their names."""
     start = f"{prefix}/"
     return {key.removeprefix(start): tensor for key, tensor in tensors.items() if key.startswith(start)}

@@ -102,6 +102,7 @@ def _one_thread(worker: int) -> None:
 
 
 def row_slices(count: int, size: int) -> list[Rows]:
+    """All rows in slices of at most this size."""
     return [slice(start, min(start + size, count)) for start in range(0, count, size)]
 
 
