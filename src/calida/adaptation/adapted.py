@@ -19,6 +19,7 @@ from calida.model import Classifier, Network, Prediction, build_classifier, pred
 from calida.recipes import Recipe
 from calida.seeds import Seeds
 from calida.training import Bundle, Record, has_bundle, load_weights, read_bundle, write_bundle
+from calida.validation import DomainPredictions
 
 _ADAPTED, SOURCE_ONLY_FILES = "model", "source-only"
 _DROPOUT_SAMPLES = 20
@@ -56,6 +57,7 @@ class Adapted:
     source_only: Adapted | None = None  # the same classifier before it met the target
     card: SavedPreparation | None = None  # how its data were read from files, if they were
     trust: Trust | None = None
+    predictions: DomainPredictions | None = field(default=None, repr=False)  # made when it was trained, not saved
 
     @property
     def temperature(self) -> float:

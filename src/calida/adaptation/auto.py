@@ -7,6 +7,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from torch import Tensor
+
 from calida.adaptation.adapted import Adapted
 from calida.adaptation.task import Observe, Task
 from calida.recipes import Recipe
@@ -29,9 +31,8 @@ def try_recipes(task: Task, recipes: Sequence[Recipe], folder: Path | None, obse
         place = None if folder is None else folder / recipe.name
         result = task.train(recipe, place, tell, resume and place is not None and has_checkpoint(place))
         results[recipe.name] = replace(result, history=[{**past, "recipe": recipe.name} for past in result.history])
-    target = task.domains.target
     candidates = {
-        name: Candidate(returned_record(result.history)["validators"], result.predict(target).log_probs)
+        name: Candidate(returned_record(result.history)["validators"], _target_log_probs(result))
         for name, result in results.items()
     }
     selection = choose_candidate(candidates)
@@ -44,3 +45,9 @@ def try_recipes(task: Task, recipes: Sequence[Recipe], folder: Path | None, obse
         candidates=selection.table,
     )
     return replace(chosen, trust=trust)
+
+
+def _target_log_probs(result: Adapted) -> Tensor:
+    """Calibrated, of the target that it was trained for."""
+    assert result.predictions is not None
+    return result.predictions.target.tempered(result.temperature).log_probs

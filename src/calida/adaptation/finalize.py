@@ -17,6 +17,7 @@ from calida.training import SOURCE_PHASE, Record, target_shares, unmet_budget
 from calida.validation import (
     PRIOR_CORRECTED,
     PSEUDOCAL_SHARE,
+    DomainPredictions,
     Predictor,
     explain_choice,
     returned_record,
@@ -34,8 +35,10 @@ def finalize(
     warnings: Sequence[str] | None,
     class_names: Sequence[str] | None,
     recipe: Recipe,
-) -> Trust:
-    """All that is said of the returned classifier; `warnings` are the guard's on the data, None if it was off.
+) -> tuple[Trust, DomainPredictions]:
+    """What is said of the returned classifier, and what it says of both domains.
+
+    `warnings` are the guard's on the data, None if it was off.
 
     One that is returned with the target's class shares gets them here, for its probabilities rest on them: a
     source-only one where nothing else differs, an adapted one that learnt from classes drawn equally often where they
@@ -56,7 +59,7 @@ def finalize(
     default, named = (
         name_calibration(name, predictor.target.ndim == 4) for name in (DEFAULT_CALIBRATION, options.calibration)
     )
-    return Trust(
+    trust = Trust(
         CALIBRATIONS[named].temperature(data),
         named,
         estimate_accuracy(data, CALIBRATIONS[default].temperature),
@@ -64,6 +67,7 @@ def finalize(
         reason,
         (*(() if warnings is None else (*warnings, *warnings_of(history, class_names))), *filter(None, [unmet])),
     )
+    return trust, predictions
 
 
 def _learned_prior_offsets(history: Sequence[Record], recipe: Recipe, count: int) -> Tensor | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -68,9 +68,11 @@ class Task:
         before = copy.deepcopy(classifier)
         if done.source_only is not None:
             before.load_state_dict(done.source_only)
-        trust = finalize(run.predictor, classifier, done.history, options, warnings, self.class_names, recipe)
+        names = self.class_names
+        trust, seen = finalize(run.predictor, classifier, done.history, options, warnings, names, recipe)
         source_only = Adapted(before.eval(), network, recipe, options.seed)
-        return Adapted(classifier.eval(), network, recipe, options.seed, done.history, source_only, trust=trust)
+        adapted = Adapted(classifier.eval(), network, recipe, options.seed, done.history, source_only, trust=trust)
+        return replace(adapted, predictions=seen)
 
     def _classifier(self, network: Network, recipe: Recipe) -> Classifier:
         """The network before its first step, on its device."""

@@ -87,15 +87,15 @@ class Evidence:
 def gather(
     adapted: Adapted, validation: Labeled, target: Samples, truth: Tensor | None, on_map: int = _ON_MAP
 ) -> tuple[Evidence, Prediction]:
-    """Predict both domains with both classifiers; give the evidence and the adapted prediction on target.
+    """Both domains by both classifiers; give the evidence and the adapted prediction on target.
 
+    What the returned classifier said of both domains when it was trained is taken as it is.
     `on_map` points of each domain are mapped, which takes longer than all the rest.
     """
     seeds = Seeds(adapted.seed)
     before_model = adapted.source_only or adapted
     predictions = {
-        name: (model.predict(validation.x), model.predict(target))
-        for name, model in (("before", before_model), ("after", adapted))
+        name: _both_domains(model, validation, target) for name, model in (("before", before_model), ("after", adapted))
     }
     mapped = [_some(len(x), on_map, seeds, f"{name} map") for name, x in (("source", validation.y), ("target", target))]
     temperatures = {"before": before_model.temperature, "after": adapted.temperature}
@@ -113,6 +113,14 @@ def gather(
         np.zeros(0, dtype=np.int64) if truth is None else truth.numpy(),
     )
     return evidence, after
+
+
+def _both_domains(model: Adapted, validation: Labeled, target: Samples) -> tuple[Prediction, Prediction]:
+    """On source validation and target, at the classifier's temperature."""
+    if model.predictions is None:
+        return model.predict(validation.x), model.predict(target)
+    seen = model.predictions
+    return seen.validation.tempered(model.temperature), seen.target.tempered(model.temperature)
 
 
 def _view(temperature: float, validation: Prediction, target: Prediction, mapped: list[Tensor], seeds: Seeds) -> View:

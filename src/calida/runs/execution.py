@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import platform
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from itertools import zip_longest
@@ -20,7 +20,7 @@ from calida.files import locked
 from calida.report import Evidence, Finding, compute_metrics, gather, write_report
 from calida.runs.config import RunConfig
 from calida.runs.data import RunData, Tell, open_data, read_truth
-from calida.runs.folder import RunFolder, write_predictions
+from calida.runs.folder import RunFolder, sample_names, write_predictions
 from calida.seeds import Seeds
 from calida.training import Record
 from calida.validation import returned_record
@@ -162,29 +162,28 @@ def _finish(
         "machine": f"{platform.system()} {platform.machine()}, {torch.get_num_threads()} threads",
         "versions": {"calida": __version__, "torch": torch.__version__, "python": platform.python_version()},
     }
-    return _publish(folder, evidence, metrics, draw)
+    return _publish(folder, evidence, metrics, sample_names(data.target.collection), draw)
 
 
-def _publish(folder: RunFolder, evidence: Evidence, metrics: Metrics, draw: bool = True) -> Metrics:
+def _publish(
+    folder: RunFolder, evidence: Evidence, metrics: Metrics, names: tuple[str, Sequence[str]], draw: bool = True
+) -> Metrics:
     """Write evidence, figures and report, so that all three tell the same."""
     metrics = {**compute_metrics(evidence), **{k: v for k, v in metrics.items() if k not in ("source_only", "adapted")}}
     if draw:
         folder.write_evidence(evidence)
     folder.write_metrics(metrics)
     if draw:
-        _draw(folder, evidence, metrics)
+        write_report(folder.report, Finding(metrics, folder.read_rounds(), evidence, *names))
     return metrics
-
-
-def _draw(folder: RunFolder, evidence: Evidence, metrics: Metrics) -> None:
-    kind, names = folder.read_names(evidence)
-    write_report(folder.report, Finding(metrics, folder.read_rounds(), evidence, kind, names))
 
 
 def republish(path: Path) -> Path:
     """Draw the report of a finished run again, from what its folder holds."""
     folder = RunFolder(path)
-    _draw(folder, folder.read_evidence(), folder.read_metrics())
+    evidence = folder.read_evidence()
+    names = folder.read_names(evidence)
+    write_report(folder.report, Finding(folder.read_metrics(), folder.read_rounds(), evidence, *names))
     return folder.report
 
 
@@ -194,13 +193,13 @@ def evaluate_run(path: Path, labels: str | None, label_column: str | None) -> Me
     config, metrics, evidence = folder.read_config(), folder.read_metrics(), folder.read_evidence()
     given = labels or config.target_labels or INSIDE
     config = replace(config, target_labels=given, label=label_column or config.label)
-    _, names = folder.read_names(evidence)
+    named = folder.read_names(evidence)
     card = load(path).card
     columns = () if card is None else card.columns
-    target = Collection(config.target, [], names, columns=columns, total=metrics["data"]["target"]["total"])
+    target = Collection(config.target, [], named[1], columns=columns, total=metrics["data"]["target"]["total"])
     truth = read_truth(config, target, tuple(metrics["classes"]))
     assert truth is not None
-    return _publish(folder, replace(evidence, truth=truth.numpy()), metrics)
+    return _publish(folder, replace(evidence, truth=truth.numpy()), metrics, named)
 
 
 def _tensorboard(folder: RunFolder) -> Callable[[Record], None]:

@@ -151,6 +151,11 @@ def _lacks(values: Any, *names: str) -> list[str]:
     return [name for name in names if not isinstance(values, Mapping) or name not in values]
 
 
+def sample_names(collection: Collection) -> tuple[str, Sequence[str]]:
+    """What samples are named by, "path" or "row", and their names."""
+    return "row" if collection.names and collection.names[0].isdecimal() else "path", collection.names
+
+
 def write_predictions(
     path: Path, collection: Collection, prediction: Prediction, classes: Sequence[str], kept: Tensor | None = None
 ) -> None:
@@ -160,14 +165,14 @@ def write_predictions(
     """
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
-    first = "row" if collection.names and collection.names[0].isdecimal() else "path"
+    first, names = sample_names(collection)
     measures = ("entropy", "aleatoric", "epistemic")
     header = [first, "label", "probability", *measures, *(f"p_{name}" for name in classes)]
     writer.writerow(header if kept is None else [*header, "abstained"])
     answered = [True] * len(prediction) if kept is None else kept.tolist()
     columns = [getattr(prediction, name).tolist() for name in ("confidence", *measures)]
     whole = (prediction.labels.tolist(), answered, *columns, prediction.probabilities.tolist())
-    for name, label, answer, *numbers, probabilities in zip(collection.names, *whole, strict=True):
+    for name, label, answer, *numbers, probabilities in zip(names, *whole, strict=True):
         row = [name, classes[label] if answer else "", *(f"{number:.6g}" for number in (*numbers, *probabilities))]
         writer.writerow(row if kept is None else [*row, "no" if answer else "yes"])
     write_atomically(path, text.getvalue().encode())
