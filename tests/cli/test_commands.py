@@ -237,11 +237,11 @@ def test_a_run_that_had_not_begun_is_resumed_with_the_settings_of_today(place, t
         ("predictions.csv", "", "is not as the run wrote it"),
         ("predictions.csv", "path,label\na,lying\n", "is not as the run wrote it"),
         ("predictions.csv", "pfad;label\nä;lying\n", "is not as the run wrote it"),
-        ("metrics.json", "{}", "it lacks 'classes'"),
-        ("metrics.json", "5", "it lacks 'classes'"),
+        ("metrics.json", "{}", "it lacks 'format'"),
+        ("metrics.json", "5", "it lacks 'format'"),
         (
             "metrics.json",
-            '{"classes": [], "data": {}, "recipe": 0, "trust": 0, "source_only": 0, "adapted": 0}',
+            '{"format": 2, "classes": [], "data": {}, "recipe": 0, "trust": 0, "source_only": 0, "adapted": 0}',
             "'source'",
         ),
         ("metrics.jsonl", "", "it is empty"),
@@ -512,3 +512,23 @@ def test_a_resumed_run_keeps_its_first_command_and_all_its_time(place, tmp_path)
     assert metrics["command"] == "calida first"
     rounds = [json.loads(line) for line in _rounds(tmp_path / "run").splitlines()]
     assert metrics["training_seconds"] == pytest.approx(sum(record["seconds"] for record in rounds), abs=0.1)
+
+
+@pytest.mark.parametrize("command", [("report",), ("evaluate",), ("predict",), ("adapt", "--resume", "--out")])
+def test_a_run_of_an_earlier_version_is_refused_in_one_sentence(place, tmp_path, command):
+    """As it was when settings had no groups: nothing of it is half-read."""
+    shutil.copytree(place / "run", tmp_path / "run")
+    config = (tmp_path / "run" / "config.toml").read_text()
+    (tmp_path / "run" / "config.toml").write_text(config.replace("format = 2\n", ""))
+    metrics = tmp_path / "run" / "metrics.json"
+    metrics.write_text(metrics.read_text().replace('"format": 2', '"format": 1'))
+    for bundle in ("model.json", "source-only.json", "checkpoint.json"):
+        path = tmp_path / "run" / bundle
+        if path.exists():
+            path.write_text(path.read_text().replace('"version": 2', '"version": 1'))
+    before = {path: path.read_bytes() for path in (tmp_path / "run").iterdir()}
+    more = [place / "camera"] if command == ("predict",) else []
+    done = calida_command(*command, tmp_path / "run", *more, cwd=tmp_path)
+    assert done.returncode == 2
+    assert "another version of calida" in done.stderr
+    assert {path: path.read_bytes() for path in (tmp_path / "run").iterdir()} == before

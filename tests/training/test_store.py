@@ -83,7 +83,10 @@ def damaged(folder, change):
         (lambda path, header, file: path.write_bytes(b"\x80\x04\x95"), "truncated or not a calida file"),
         (lambda path, header, file: path.write_text("[1, 2]"), "is not a calida model"),
         (lambda path, header, file: path.write_text('{"format": "other"}'), "is not a calida model"),
-        (lambda path, header, file: path.write_text(json.dumps({**header, "version": 99})), "has version 99"),
+        (
+            lambda path, header, file: path.write_text(json.dumps({**header, "version": 99})),
+            "another version of calida",
+        ),
         (
             lambda path, header, file: path.write_text(json.dumps({**header, "values": 3})),
             "lacks its tensors or values",

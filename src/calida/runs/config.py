@@ -15,6 +15,8 @@ from calida.data import INSIDE, NAMED, Loading, Place, check_printable
 from calida.errors import InputError
 from calida.files import parse_toml
 
+_FORMAT, FORMAT = "format", 2  # of what a run's file holds; the first had settings without groups
+
 
 @dataclass(frozen=True)
 class RunConfig(RunOptions):
@@ -74,7 +76,7 @@ class RunConfig(RunOptions):
     def to_toml(self) -> str:
         values = {key: value for key, value in asdict(self).items() if value is not None}
         values["settings"] = _without_none(self.settings)
-        return tomli_w.dumps(values)
+        return tomli_w.dumps({_FORMAT: FORMAT, **values})
 
     @staticmethod
     def from_toml(path: Path) -> RunConfig:
@@ -84,6 +86,8 @@ class RunConfig(RunOptions):
             raise InputError(f"there is no configuration file {path}") from None
         except (OSError, ValueError) as error:
             raise InputError(f"{path} is not a TOML file: {error}") from None
+        if values.pop(_FORMAT, FORMAT) != FORMAT:
+            raise InputError(f"{path} is of another version of calida, whose settings this one does not read")
         return RunConfig().changed(values, str(path))
 
     def changed(self, values: Mapping[str, Any], origin: str = "the configuration") -> RunConfig:

@@ -18,7 +18,7 @@ from calida.data import INSIDE, Collection, Labeled, SavedPreparation, split_val
 from calida.errors import InputError, MissingExtraError
 from calida.files import locked
 from calida.report import Evidence, Finding, compute_metrics, gather, write_report
-from calida.runs.config import RunConfig
+from calida.runs.config import FORMAT, RunConfig
 from calida.runs.data import RunData, Tell, open_data, read_truth
 from calida.runs.folder import RunFolder, sample_names, write_predictions
 from calida.seeds import Seeds
@@ -143,6 +143,7 @@ def _finish(
     evidence, prediction = gather(adapted, validation, data.target.samples, truth, **mapped)
     write_predictions(folder.predictions, data.target.collection, prediction, data.card.classes)
     metrics = {
+        "format": FORMAT,
         "classes": list(data.card.classes),
         "data": {
             "source": {"origin": config.source, "notes": list(data.card.source_notes)},

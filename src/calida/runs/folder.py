@@ -19,7 +19,7 @@ from calida.errors import CheckpointError
 from calida.files import write_atomically
 from calida.model import Prediction
 from calida.report import Evidence
-from calida.runs.config import RunConfig
+from calida.runs.config import FORMAT, RunConfig
 from calida.training import bundle_files
 
 BUNDLES = ("model", "source-only", "checkpoint")
@@ -72,6 +72,8 @@ class RunFolder:
     def read_config(self) -> RunConfig:
         if not self.holds_run():
             raise CheckpointError(f"{self.path} holds no run: {self._config.name} is missing")
+        if f"\nformat = {FORMAT}\n" not in f"\n{self._config.read_text(encoding='utf-8')}":
+            raise CheckpointError(f"{self.path} is a run of another version of calida: run it again")
         return RunConfig.from_toml(self._config)
 
     def begin_rounds(self, history: Sequence[Mapping[str, Any]]) -> None:
@@ -102,7 +104,9 @@ class RunFolder:
             raise CheckpointError(f"{self.path} holds no finished run: {self._metrics.name} is missing") from None
         except (OSError, ValueError) as error:
             raise CheckpointError(f"{self._metrics} cannot be read: {error}") from None
-        absent = _lacks(metrics, "classes", "data", "recipe", "trust", "source_only", "adapted")
+        if isinstance(metrics, dict) and "format" in metrics and metrics["format"] != FORMAT:
+            raise CheckpointError(f"{self.path} is a run of another version of calida: run it again")
+        absent = _lacks(metrics, "format", "classes", "data", "recipe", "trust", "source_only", "adapted")
         absent = absent or _lacks(metrics["data"], "source", "target") or _lacks(metrics["data"]["target"], "total")
         if absent := absent or _lacks(metrics["trust"], "returned", "reason", "accuracy"):
             raise CheckpointError(f"{self._metrics} is not what a run wrote: it lacks {absent[0]!r}")

@@ -17,7 +17,7 @@ from torch import Tensor
 from calida.errors import CheckpointError
 from calida.files import write_atomically
 
-_VERSION = 1
+_VERSION = 2  # 1 had settings without groups
 
 
 class Bundle(NamedTuple):
@@ -70,7 +70,7 @@ def read_bundle(folder: Path, name: str) -> Bundle:
     if not isinstance(header, dict) or header.get("format") != f"calida-{name}":
         raise CheckpointError(f"{path} is not a calida {name}")
     if header.get("version") != _VERSION:
-        raise CheckpointError(f"{path} has version {header.get('version')}; this calida reads version {_VERSION}")
+        raise CheckpointError(f"{path} is of another version of calida, which this one does not read: run it again")
     if not isinstance(header.get("tensors"), str) or not isinstance(header.get("values"), dict):
         raise CheckpointError(f"{path} lacks its tensors or values")
     tensor_file = folder / Path(header["tensors"]).name  # a name, never a way out of the folder
