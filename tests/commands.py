@@ -22,18 +22,23 @@ QUICK = quick(rounds=2)
 
 
 def calida_command(*words, cwd=None):
-    """The command in this process: what it prints, and the code that it exits with."""
+    """`calida` in this process."""
+    return command(main, "calida", *words, cwd=cwd)
+
+
+def command(run, name, *words, cwd=None):
+    """A command in this process: what it prints, and the code that it exits with."""
     out, err, code = io.StringIO(), io.StringIO(), 0
     before = Path.cwd()
     os.chdir(cwd or before)
     with (
         contextlib.redirect_stdout(out),
         contextlib.redirect_stderr(err),
-        mock.patch.object(sys, "argv", ["calida", *map(str, words)]),
+        mock.patch.object(sys, "argv", [name, *map(str, words)]),
         mock.patch.dict(os.environ, {"COLUMNS": "200"}),
     ):
         try:
-            main()
+            run()
         except SystemExit as end:
             code = end.code or 0
         finally:

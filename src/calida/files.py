@@ -10,6 +10,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any
 
+from calida.errors import InputError
+
 if sys.version_info >= (3, 11):
     import tomllib
 else:
@@ -34,6 +36,16 @@ def write_atomically(path: Path, content: bytes) -> None:
     except BaseException:
         Path(temporary).unlink(missing_ok=True)
         raise
+
+
+def read_toml(path: Path) -> dict[str, Any]:
+    """The values of a TOML file, or one sentence on what is wrong with it."""
+    try:
+        return parse_toml(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise InputError(f"there is no file {path}") from None
+    except (OSError, ValueError) as error:
+        raise InputError(f"{path} is not a TOML file: {error}") from None
 
 
 def parse_toml(text: str) -> dict[str, Any]:

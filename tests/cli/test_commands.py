@@ -346,7 +346,7 @@ def _wrong_inputs(folder):
         "recipe": ("--source photos --target photos --recipe rer", "unknown recipe"),
         "backbone": ("--source photos --target photos --backbone dtm", "did you mean dtn"),
         "device": ("--source photos --target photos --device quantum", "unknown device"),
-        "config": ("--config missing.toml", "no configuration file"),
+        "config": ("--config missing.toml", "there is no file"),
     }
 
 

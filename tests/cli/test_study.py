@@ -77,5 +77,5 @@ def test_a_plan_that_cannot_be_run_is_refused(place, change, sentence):
     assert done.returncode == 2
     assert sentence in " ".join(done.stderr.split())
     assert not (place / "runs").exists()
-    with pytest.raises(InputError, match="there is no study file"):
+    with pytest.raises(InputError, match="there is no file"):
         StudyPlan.read(place / "other.toml")

@@ -1,15 +1,9 @@
 """`python -m reproduction`: the paper's tables beside ours, from runs or from records of them."""
 
-import contextlib
-import io
 import json
-import os
-import subprocess
-import sys
-from pathlib import Path
-from unittest import mock
 
 import pytest
+from commands import command
 from records import records, rows_of
 
 from calida.studies import Results
@@ -20,22 +14,8 @@ from reproduction.visda17 import generate_visda17
 
 
 def reproduce(*words, cwd):
-    """The command in this process: what it prints, and the code that it exits with."""
-    out, err, code, before = io.StringIO(), io.StringIO(), 0, Path.cwd()
-    os.chdir(cwd)
-    with (
-        contextlib.redirect_stdout(out),
-        contextlib.redirect_stderr(err),
-        mock.patch.object(sys, "argv", ["reproduction", *map(str, words)]),
-        mock.patch.dict(os.environ, {"COLUMNS": "200"}),
-    ):
-        try:
-            main()
-        except SystemExit as end:
-            code = end.code or 0
-        finally:
-            os.chdir(before)
-    return subprocess.CompletedProcess(words, code, out.getvalue(), err.getvalue())
+    """`python -m reproduction` in this process."""
+    return command(main, "reproduction", *words, cwd=cwd)
 
 
 def succeed(*words, cwd):

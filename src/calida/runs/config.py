@@ -13,7 +13,7 @@ import tomli_w
 from calida.adaptation import AUTO, RunOptions
 from calida.data import INSIDE, NAMED, Loading, Place, check_printable
 from calida.errors import InputError
-from calida.files import parse_toml
+from calida.files import read_toml
 
 _FORMAT, FORMAT = "format", 2  # of what a run's file holds; the first had settings without groups
 
@@ -80,12 +80,7 @@ class RunConfig(RunOptions):
 
     @staticmethod
     def from_toml(path: Path) -> RunConfig:
-        try:
-            values = parse_toml(path.read_text(encoding="utf-8"))
-        except FileNotFoundError:
-            raise InputError(f"there is no configuration file {path}") from None
-        except (OSError, ValueError) as error:
-            raise InputError(f"{path} is not a TOML file: {error}") from None
+        values = read_toml(path)
         if values.pop(_FORMAT, FORMAT) != FORMAT:
             raise InputError(f"{path} is of another version of calida, whose settings this one does not read")
         return RunConfig().changed(values, str(path))

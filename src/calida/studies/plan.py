@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from calida.errors import InputError
-from calida.files import parse_toml
+from calida.files import read_toml
 from calida.runs import RunConfig
 from calida.studies.job import Job
 
@@ -38,12 +38,7 @@ class StudyPlan:
     @staticmethod
     def read(path: Path) -> StudyPlan:
         """From a file with a run's options, and `recipes`, `seeds` and `variants` beside them."""
-        try:
-            values = parse_toml(path.read_text(encoding="utf-8"))
-        except FileNotFoundError:
-            raise InputError(f"there is no study file {path}") from None
-        except (OSError, ValueError) as error:
-            raise InputError(f"{path} is not a TOML file: {error}") from None
+        values = read_toml(path)
         recipes = values.pop("recipes", None) or [values.pop("recipe", RunConfig.recipe)]
         seeds, variants = values.pop("seeds", 1), values.pop("variants", {})
         if not isinstance(recipes, list) or not all(isinstance(name, str) for name in recipes):
