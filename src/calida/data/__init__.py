@@ -1,6 +1,6 @@
 """What a user has -> one form for both domains -> checked tensors and batches."""
 
-from calida.data.arrays.augment import UNCHANGED, VIEW_SETTINGS, Augmentation
+from calida.data.arrays.augment import UNCHANGED, Augmentation
 from calida.data.arrays.batches import SourceBatch, TargetBatch, num_batches, shuffled_batches
 from calida.data.arrays.checks import Labeled, Scale, as_inputs, as_labels, check_scale, check_shape, split_validation
 from calida.data.arrays.samples import ImageFiles, Samples, digest, row_slices, stream, take
@@ -19,7 +19,6 @@ __all__ = [
     "INSIDE",
     "NAMED",
     "UNCHANGED",
-    "VIEW_SETTINGS",
     "Augmentation",
     "Collection",
     "ImageFiles",

@@ -153,4 +153,3 @@ def _draw(count: int, images: Tensor, generator: torch.Generator) -> Tensor:
 
 
 UNCHANGED = Augmentation()
-VIEW_SETTINGS = ("affine", "sharpness", "color", "contrast", "polarity", "erasing", "noise", "dropping")
