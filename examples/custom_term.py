@@ -46,8 +46,8 @@ def main() -> None:
             oracle_labels=truth,
         )
         last = adapted.history[-1]
-        print(f"{name} the term: oracle accuracy {last['oracle']['accuracy']:.1%}, terms of the last round:")
-        print("  " + ", ".join(f"{term} {value:.3f}" for term, value in last["terms"].items()))
+        print(f"{name} the term: oracle accuracy {last.oracle.accuracy:.1%}, terms of the last round:")
+        print("  " + ", ".join(f"{term} {value:.3f}" for term, value in last.terms.items()))
 
 
 if __name__ == "__main__":

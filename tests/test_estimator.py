@@ -3,19 +3,25 @@
 import copy
 import pickle
 import re
+import warnings
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
+import polars as pl
 import pytest
 import shift
 import sklearn
 import torch
+from people import people
 from sklearn.base import clone
+from sklearn.compose import make_column_transformer
 from sklearn.exceptions import NotFittedError
+from sklearn.impute import SimpleImputer
 from sklearn.metrics import balanced_accuracy_score, log_loss
 from sklearn.model_selection import GridSearchCV, PredefinedSplit, cross_validate
 from sklearn.pipeline import Pipeline, make_pipeline
-from sklearn.preprocessing import StandardScaler
+from sklearn.preprocessing import MinMaxScaler, OneHotEncoder, RobustScaler, StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 from torch import nn
 
@@ -38,7 +44,7 @@ def make(recipe="rer-inf", random_state=3, **settings):
 
 
 def phases(estimator):
-    return [record["phase"] for record in estimator.history_]
+    return [record.phase for record in estimator.history_]
 
 
 def assert_same_weights(first, second):
@@ -222,6 +228,69 @@ def test_frames_have_names_that_must_agree(adapted, library):
             named.predict(other)
 
 
+@pytest.mark.filterwarnings("ignore:table")
+@pytest.mark.parametrize("library", ["pandas", "polars"])
+def test_frames_of_words_dates_and_gaps(library):
+    source, target = people(160, 1), people(120, 2, 3.0)
+    labels, truth = source.pop("state"), target.pop("state")
+    if library == "polars":
+        source, target = pl.from_pandas(source), pl.from_pandas(target)
+    estimator = make("rer-1", epochs=10).fit(source, labels, X_target=target)
+    assert list(estimator.feature_names_in_) == list(source.columns)
+    assert estimator.table_.columns == ("age", "city", "smokes", "seen", "note")
+    assert estimator.score(target, truth) > 0.8
+    one = estimator.predict_proba(target[5:6])
+    np.testing.assert_allclose(one, estimator.predict_proba(target)[5:6], rtol=1e-5)
+    both = pd.concat([people(160, 1), people(120, 2, 3.0)], ignore_index=True)
+    marked = make("rer-1", epochs=10)
+    marked.fit(both.drop(columns="state"), both["state"], sample_domain=np.repeat([1, -2], [160, 120]))
+    assert_same_weights(marked, estimator)
+    with pytest.raises(ValueError, match="feature names should match"):
+        estimator.predict(target[["age", "city"]])
+    with pytest.raises(ValueError, match="inconsistent numbers of samples"):
+        make().fit(source, labels[:-1], X_target=target)
+
+
+@pytest.mark.filterwarnings("ignore:table")
+def test_a_pipeline_of_columns_reaches_the_target():
+    """A ColumnTransformer of the user's own, fitted on source and applied to both domains."""
+    source, target = people(160, 1), people(120, 2, 3.0)
+    labels, truth = source["state"], target["state"]
+    parts = [
+        (make_pipeline(SimpleImputer(add_indicator=True), StandardScaler()), ["age"]),
+        (OneHotEncoder(handle_unknown="ignore", sparse_output=False), ["city"]),
+    ]
+    columns = make_column_transformer(*parts, ("passthrough", ["smokes"]))
+    fitted = clone(columns).fit(source)
+    by_hand = make("rer-1").fit(fitted.transform(source), labels, X_target=fitted.transform(target))
+    with sklearn.config_context(enable_metadata_routing=True):
+        pipeline = make_pipeline(columns, make("rer-1"), transform_input=["X_target"]).fit(
+            source, labels, X_target=target
+        )
+    assert_same_weights(pipeline[-1], by_hand)
+    assert pipeline.score(target, truth) > 0.8
+    framed = make_pipeline(clone(columns).set_output(transform="pandas"), make("rer-1"), transform_input=["X_target"])
+    with sklearn.config_context(enable_metadata_routing=True):
+        framed.fit(source, labels, X_target=target)
+    assert list(framed[-1].feature_names_in_) == list(framed[0].get_feature_names_out())
+    with pytest.raises(ValueError, match=r"X_target a data frame with words: .* transform_input=\['X_target'\]"):
+        make_pipeline(columns, make()).fit(source, labels, calibratedadapter__X_target=target)
+
+
+@pytest.mark.parametrize(
+    "scaler", [StandardScaler(), MinMaxScaler(), RobustScaler()], ids=lambda one: type(one).__name__
+)
+def test_a_scaler_that_does_not_reach_the_target_is_warned_of(scaler):
+    x, target = 50 + 20 * X, 50 + 20 * TARGET
+    fitted = clone(scaler).fit(x)
+    with pytest.warns(UserWarning, match="X is scaled and X_target seems not to be"):
+        make("source").fit(fitted.transform(x), Y, X_target=target)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for same in ((x, target), (fitted.transform(x), fitted.transform(target))):
+            make("source", epochs=1).fit(same[0], Y, X_target=same[1])
+
+
 def _axis(library):
     return {"axis": 1} if library == "pandas" else {}
 
@@ -259,6 +328,16 @@ def test_uncertainties_make_a_table(adapted, bayesian):
     table = pytest.importorskip("pandas").DataFrame(told)
     assert list(table) == ["confidence", "entropy", "aleatoric", "epistemic"]
     assert len(table) == ROWS
+
+
+def test_prediction_sets_are_those_of_the_adapted_classifier(adapted):
+    sets = adapted.predict_sets(TARGET, 0.8)
+    assert sets.shape == (ROWS, len(adapted.classes_))
+    assert np.array_equal(sets, adapted.adapted_.predict_sets(_TARGET, 0.8).numpy())
+    assert sets[np.arange(ROWS), np.searchsorted(adapted.classes_, adapted.predict(TARGET))].all()
+    assert np.array_equal(adapted.predict_sets(TARGET[:5], 0.8), sets[:5])
+    with pytest.raises(calida.InputError, match="between 0 and 1"):
+        adapted.predict_sets(TARGET, 80)
 
 
 def test_probabilities_satisfy_scikit_learns_metrics(adapted, recwarn):
@@ -396,7 +475,8 @@ def test_a_plain_pipeline_hands_the_target_over_untouched(scaled):
     pipeline = Pipeline([("scale", StandardScaler()), ("adapt", make())])
     pipeline.fit(X, Y, adapt__X_target=scaler.transform(TARGET))
     assert_same_weights(pipeline[-1], by_hand)
-    raw = clone(pipeline).fit(X, Y, adapt__X_target=TARGET)
+    with pytest.warns(UserWarning, match=r"made with transform_input=\['X_target'\]"):
+        raw = clone(pipeline).fit(X, Y, adapt__X_target=TARGET)
     assert not np.array_equal(raw.predict_proba(TARGET), pipeline.predict_proba(TARGET))
 
 

@@ -1,35 +1,38 @@
-"""The house rules that code can check: data flows one way, nothing is unpickled, the documents are true."""
+"""The house rules that code can check: data flows one way, nothing is unpickled, documents are in order."""
 
 import ast
 import importlib
 import inspect
 import os
 import re
-import shlex
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 from commands import succeed
-from pictures import class_folders
+from documents import DOCS, DOCUMENTS, PAGES, ROOT, name_of, sentences
 
 import calida
 
-ROOT = Path(__file__).parent.parent
 PACKAGE = ROOT / "src" / "calida"
 # A module imports only from modules that stand above it (or beside it, in its own folder).
 FLOORS = [
     "version",
     "errors",
+    "json_values",
+    "run_warnings",
     "files",
     "allocator",
     "seeds",
     "uncertainty",
     "data",
+    "table_encoder",
+    "encoders",
     "model",
     "shift",
+    "panel",
     "selection",
+    "families",
     "objective",
     "validation",
     "estimation",
@@ -101,14 +104,34 @@ def test_uncertainty_needs_torch_alone():
             assert roots <= {"torch", "math", "typing", "__future__", "calida"}
 
 
+@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(PACKAGE)))
+def test_errors_of_the_library_name_no_flags(path):
+    """Python has none: an error names its option, and the command line says how to give it."""
+    if floor(path) == FLOORS.index("cli"):
+        return
+    for node in ast.walk(ast.parse(path.read_text())):
+        name = getattr(node.func, "id", "") if isinstance(node, ast.Call) else ""
+        words = [part.value for part in ast.walk(node) if isinstance(part, ast.Constant)] if "Error" in name else []
+        assert not [text for text in words if isinstance(text, str) and re.search(r"(^|[ (])--[a-z]", text)]
+
+
 def test_nothing_is_ever_unpickled():
+    """PyTorch's files are read where packages carry published weights in them, and by its reader that runs no code."""
+    safe = 'torch.load(path, map_location="cpu", weights_only=True)'
     forbidden = re.compile(r"\bpickle\b|torch\.load|allow_pickle=True|joblib\.load")
-    assert not [path for path in FILES if forbidden.search(path.read_text())]
+    assert not [path for path in FILES if forbidden.search(path.read_text().replace(safe, ""))]
+    assert [path.name for path in FILES if safe in path.read_text()] == ["weights.py"]
 
 
 def test_the_version_is_one():
     assert f'version = "{calida.__version__}"' in (ROOT / "pyproject.toml").read_text()
     assert f"## {calida.__version__}" in (ROOT / "CHANGELOG.md").read_text()
+
+
+def test_test_files_have_names_of_their_own():
+    """Of two with one name, pytest refuses to collect the second."""
+    names = [path.name for path in (ROOT / "tests").rglob("test_*.py")]
+    assert len(set(names)) == len(names)
 
 
 def test_every_module_is_in_the_repository():
@@ -120,50 +143,6 @@ def test_every_module_is_in_the_repository():
         cwd=ROOT, capture_output=True, text=True, check=True,
     ).stdout.splitlines()  # fmt: skip
     assert not [line for line in hidden if line.startswith("!!") and "__pycache__" not in line]
-
-
-def blocks(path, language):
-    return re.findall(rf"```{language}\n(.*?)```", path.read_text(), re.DOTALL)
-
-
-DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
-
-
-WITH_CODE = [path for path in DOCUMENTS if blocks(path, "python")]
-
-
-@pytest.mark.parametrize("path", WITH_CODE, ids=lambda path: path.name)
-def test_python_blocks_run(path, tmp_path):
-    code = "\n".join(blocks(path, "python"))
-    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-
-
-def test_the_readmes_commands_run_on_own_folders(tmp_path):
-    """The block of commands as it stands, on small folders of the names that it uses."""
-    class_folders(tmp_path / "photos", 24, 0)
-    for name, seed in (("camera", 1), ("more", 2)):
-        class_folders(tmp_path / name, 16, seed, low=40, high=200)
-    found = sorted((tmp_path / "camera").rglob("*.png"))
-    rows = [f"{path.relative_to(tmp_path / 'camera')},{path.parent.name}" for path in found]
-    (tmp_path / "truth.csv").write_text("path,label\n" + "\n".join(rows))
-    (commands,) = [block for block in blocks(ROOT / "README.md", "sh") if "calida adapt" in block]
-    for command in commands.splitlines():
-        words = shlex.split(command, comments=True)
-        assert words[0] == "calida"
-        succeed(*words[1:], cwd=tmp_path)
-    assert (tmp_path / "more.csv").read_text().count("\n") == 17
-    assert '"oracle"' in (tmp_path / "run" / "metrics.json").read_text()
-
-
-def test_the_readmes_make_commands_exist():
-    (commands,) = [block for block in blocks(ROOT / "README.md", "sh") if "make " in block]
-    for command in commands.splitlines():
-        words = command.split("#")[0].split()
-        done = subprocess.run([*words, "--dry-run"], cwd=ROOT, capture_output=True, text=True, check=False)
-        assert words[0] == "make"
-        assert done.returncode == 0, done.stderr
-        assert "calida demo" in done.stdout or "pytest" in done.stdout
 
 
 @pytest.mark.parametrize("path", sorted((ROOT / "examples").glob("*.py")), ids=lambda path: path.name)
@@ -179,21 +158,40 @@ def test_examples_run_and_adapt(path, tmp_path):
     assert max([*(share / 100 for share in shares), *counts]) > 0.9  # the last figure of each is the adapted one
 
 
+def test_every_page_has_a_place_in_the_navigation():
+    """Of the site: a page that `nav` in mkdocs.yml leaves out is found by nobody, and ends its build."""
+    placed = set(re.findall(r":\s+([\w/.-]+\.md)\b", (ROOT / "mkdocs.yml").read_text()))
+    assert {str(path.relative_to(DOCS)) for path in PAGES} == placed
+
+
 def test_method_page_names_things_that_exist():
-    """Every `module.path.name` in the table of equations can be imported."""
-    names = re.findall(r"`(calida(?:\.\w+)+)`", (ROOT / "docs" / "method.md").read_text())
-    assert len(names) > 25
-    for name in set(names):
+    """Every `module.path.name` on the pages that map words to code can be imported."""
+    pages = [DOCS / "method.md", DOCS / "default-recipe.md", DOCS / "api" / "index.md"]
+    names = {name for page in pages for name in re.findall(r"`(calida(?:\.\w+)+)`", page.read_text())}
+    assert len(names) > 40
+    for name in names:
         module, _, attribute = name.rpartition(".")
-        target = sys.modules.get(module) or __import__(module, fromlist=[attribute])
-        assert hasattr(target, attribute), name
+        assert hasattr(importlib.import_module(module), attribute), name
 
 
 def test_links_between_documents_lead_somewhere():
-    for path in DOCUMENTS:
-        for link in re.findall(r"\]\((?!https?:)([^)#]+)", path.read_text()):
+    for path in [*DOCUMENTS, *(ROOT / "reproduction" / "notes").glob("*.md")]:
+        for link in re.findall(r"\]\((?!https?:)([^)#\s]+)", path.read_text()):
+            made_by_the_site = re.fullmatch(r"(?:\.\./)*api/(\w+)\.md", link)
+            if made_by_the_site and (ROOT / "src" / "calida" / made_by_the_site[1]).is_dir():
+                continue
             assert (path.parent / link).exists(), f"{path.name}: {link}"
 
 
 def test_the_page_of_settings_is_that_of_the_code():
-    assert (ROOT / "docs" / "settings.md").read_text() == succeed("recipes", "--markdown").stdout
+    assert (DOCS / "settings.md").read_text() == succeed("recipes", "--markdown").stdout
+
+
+@pytest.mark.parametrize("path", DOCUMENTS, ids=name_of)
+def test_sentences_can_be_read_aloud(path):
+    long = [" ".join(words) for words in sentences(path.read_text()) if len(words) > 30]
+    assert not long
+
+
+def test_the_readme_is_short():
+    assert len((ROOT / "README.md").read_text().splitlines()) <= 150

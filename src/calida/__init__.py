@@ -1,5 +1,6 @@
 """calida: calibrated domain adaptation. Adapt a classifier to unlabelled data by calibrating its uncertainty."""
 
+import importlib
 from typing import TYPE_CHECKING, Any
 
 from calida.adaptation import Adapted, adapt, load
@@ -7,11 +8,14 @@ from calida.errors import CalidaError, CheckpointError, DownloadError, InputErro
 from calida.model import Prediction
 from calida.objective import Weighted
 from calida.recipes import RECIPES, Recipe, get_recipe
-from calida.training import print_rounds
+from calida.run_warnings import RunWarning, WarningCode
+from calida.training import RunStarted, StepTaken, print_rounds
+from calida.validation import Decision, Reason, RoundRecord
 from calida.version import __version__
 
 if TYPE_CHECKING:
     from calida.estimator import CalibratedAdapter, label_free_score
+    from calida.table_encoder import TableEncoder
 
 __all__ = [
     "RECIPES",
@@ -19,12 +23,20 @@ __all__ = [
     "CalibratedAdapter",
     "CalidaError",
     "CheckpointError",
+    "Decision",
     "DownloadError",
     "InputError",
     "MissingExtraError",
     "NonFiniteError",
     "Prediction",
+    "Reason",
     "Recipe",
+    "RoundRecord",
+    "RunStarted",
+    "RunWarning",
+    "StepTaken",
+    "TableEncoder",
+    "WarningCode",
     "Weighted",
     "__version__",
     "adapt",
@@ -34,13 +46,15 @@ __all__ = [
     "print_rounds",
 ]
 
-_OF_ESTIMATOR = ("CalibratedAdapter", "label_free_score")
+_OF_SCIKIT_LEARN = {
+    "CalibratedAdapter": "calida.estimator",
+    "label_free_score": "calida.estimator",
+    "TableEncoder": "calida.table_encoder",
+}
 
 
 def __getattr__(name: str) -> Any:
     """Import scikit-learn, which takes as long as torch, only for those who use it."""
-    if name in _OF_ESTIMATOR:
-        import calida.estimator
-
-        return getattr(calida.estimator, name)
+    if name in _OF_SCIKIT_LEARN:
+        return getattr(importlib.import_module(_OF_SCIKIT_LEARN[name]), name)
     raise AttributeError(f"module 'calida' has no attribute {name!r}")

@@ -1,8 +1,18 @@
 """Every error a user can cause: one class each, one sentence each."""
 
+import inspect
+import warnings
+
 
 class CalidaError(Exception):
-    """Base of all errors that calida raises on purpose."""
+    """Base of all errors that calida raises on purpose.
+
+    `option` is the option that would mend it, by its name in Python and in files; the command line says how to give it.
+    """
+
+    def __init__(self, message: str = "", option: str | None = None) -> None:
+        super().__init__(message)
+        self.option = option
 
 
 class InputError(CalidaError, ValueError):
@@ -23,3 +33,12 @@ class CheckpointError(CalidaError):
 
 class NonFiniteError(CalidaError, ArithmeticError):
     """A loss term became infinite or NaN; training stopped before the step was taken."""
+
+
+def warn_user(sentence: str) -> None:
+    """Warn of something that is not wrong but may surprise, at the line outside this package that led to it."""
+    level, frame = 2, inspect.currentframe()
+    frame = frame and frame.f_back
+    while frame is not None and frame.f_globals.get("__name__", "").split(".")[0] == __name__.split(".")[0]:
+        level, frame = level + 1, frame.f_back
+    warnings.warn(sentence, UserWarning, stacklevel=level)

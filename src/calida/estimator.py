@@ -1,4 +1,4 @@
-"""The scikit-learn face: fit, predict and predict_proba on feature vectors, with the target as unlabelled samples."""
+"""The scikit-learn face: fit, predict and predict_proba on vectors or frames, with the target as unlabelled samples."""
 
 from __future__ import annotations
 
@@ -8,19 +8,22 @@ from numbers import Integral
 from typing import Any, ClassVar
 
 import numpy as np
+import polars as pl
 import torch
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.utils import _safe_indexing, check_array, check_consistent_length, check_random_state
+from sklearn.utils import _safe_indexing, check_array, check_consistent_length, check_random_state, column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import Tensor, nn
 
-from calida.adaptation import AUTO, Adapted, adapt
-from calida.errors import InputError
+from calida.adaptation import Adapted, RunOptions, adapt
+from calida.data import TablePreparation, as_frame, is_frame, named_frame, only_source_is_scaled
+from calida.errors import InputError, warn_user
 from calida.estimation import DEFAULT_CALIBRATION
+from calida.families import NETWORK
 from calida.model import Prediction
-from calida.recipes import DEFAULT_RECIPE, Recipe, get_recipe
+from calida.recipes import DEFAULT_RECIPE, Recipe
 from calida.training import print_rounds
 from calida.uncertainty import SCORES
 from calida.validation import DEFAULT_RULE, merit, returned_record
@@ -28,14 +31,21 @@ from calida.validation import DEFAULT_RULE, merit, returned_record
 _UNCERTAINTIES = ("confidence", "entropy", "aleatoric", "epistemic")
 _SETTING = "settings__"
 _ROWS = 64  # a multiple of every vector width
+_TRANSFORM = (
+    "the earlier steps of a Pipeline reach it if the pipeline is made with transform_input=['X_target'] under "
+    "scikit-learn's metadata routing, or if the target is among the rows of X, marked by sample_domain"
+)
 
 
 class CalibratedAdapter(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """A scikit-learn classifier that adapts to unlabelled target samples while it is fitted.
 
-    `settings` overrides values of the recipe; a search may also reach one by name, as `settings__rounds`. Samples are
-    vectors [N, D] and labels of any kind; images go to `calida.adapt`. Probabilities are calibrated, and `trust_` has
-    the estimated accuracy on target, the temperature, and which round was kept and why.
+    `model` is a network, or the name of another family (logistic, forest, hgb); `estimator` is one of your own with
+    `fit(sample_weight)` and `predict_proba`, of which copies are fitted. `settings` overrides values of the recipe; a
+    search may also reach one by name, as `settings__rounds`. Samples are vectors [N, D], or data frames whose columns
+    may be numbers, words, dates and gaps (`table_` says what was made of them). Labels are of any kind; images go to
+    `calida.adapt`. Probabilities are calibrated, and `trust_` has the estimated accuracy on target, the temperature,
+    and which round was kept and why.
     """
 
     # scikit-learn's metadata routing, and with it skada's pipelines, hand over what is asked for here.
@@ -49,6 +59,8 @@ class CalibratedAdapter(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         recipe: str | Recipe = DEFAULT_RECIPE,
         settings: Mapping[str, Any] | None = None,
         backbone: str | nn.Module = "auto",
+        model: str = NETWORK,
+        estimator: Any = None,
         validation: float = 0.1,
         choice: str = DEFAULT_RULE,
         calibration: str = DEFAULT_CALIBRATION,
@@ -58,6 +70,8 @@ class CalibratedAdapter(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         verbose: int = 0,
     ) -> None:
         self.recipe = recipe
+        self.model = model
+        self.estimator = estimator
         self.settings = settings
         self.backbone = backbone
         self.validation = validation
@@ -82,15 +96,21 @@ class CalibratedAdapter(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         The target comes as `X_target`, or among the rows of `X`, marked as skada does by a negative `sample_domain`;
         what `y` says of those rows is dropped unread. With neither, the recipe's network is trained on source alone.
         The steps before this one in a pipeline see all rows of `X`, but `X_target` only if the pipeline is made with
-        `transform_input=["X_target"]`. Batches are made smaller where there are too few samples to fill one.
+        `transform_input=["X_target"]`; a target that they seem to have passed by is warned of. Batches are made smaller
+        where there are too few samples to fill one.
         """
         if sample_domain is not None:
             if X_target is not None:
                 raise InputError("the target is given twice, as X_target and by sample_domain; choose one")
             X, y, X_target = _split_domains(X, y, sample_domain)
-        x, y = validate_data(self, X, y, dtype=np.float32, ensure_min_samples=2)
+        if is_frame(X):
+            x, y = validate_data(self, X, y, skip_check_array=True)
+            y = column_or_1d(y, warn=True)
+            check_consistent_length(x, y)
+        else:
+            x, y = validate_data(self, X, y, dtype=np.float32, ensure_min_samples=2)
         check_classification_targets(y)
-        target = x if X_target is None else self._check_target(X_target)
+        target = x if X_target is None else self._check_target(X_target, x)
         self.classes_, labels = np.unique(y, return_inverse=True)
         seed = _as_seed(self.random_state)
         recipe, settings = self._recipe_and_settings(adapting=X_target is not None)
@@ -98,6 +118,7 @@ class CalibratedAdapter(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             (x, labels),
             target,
             recipe,
+            model=self._model,
             backbone=self.backbone,
             validation=self.validation,
             choice=self.choice,
@@ -108,6 +129,7 @@ class CalibratedAdapter(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             observe=print_rounds if self.verbose else None,
             **settings,
         )
+        self.table_ = None if self.adapted_.preparation is None else self.adapted_.preparation.table
         self.history_ = self.adapted_.history
         self.trust_ = self.adapted_.trust
         self.target_score_ = merit(DEFAULT_RULE, returned_record(self.history_))
@@ -140,29 +162,56 @@ class CalibratedAdapter(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         mask: NDArray[np.bool_] = self._predict(X).accepted(coverage, max_risk, order_by).numpy()
         return mask
 
-    def _predict(self, X: Any) -> Prediction:
+    def predict_sets(self, X: Any, level: float = 0.9) -> NDArray[np.bool_]:
+        """For each sample the classes that should hold the right one at this level: [N, K], in order of `classes_`."""
         check_is_fitted(self)
-        return _predict(self.adapted_, validate_data(self, X, reset=False, dtype=np.float32))
+        self.adapted_.check_sets(level)
+        inside: NDArray[np.bool_] = self.adapted_.sets_of(self._predict(X, raw=True), level).numpy()
+        return inside
 
-    def _check_target(self, X_target: Any) -> NDArray[np.float32]:
+    def _predict(self, X: Any, raw: bool = False) -> Prediction:
+        check_is_fitted(self)
+        table: TablePreparation | None = self.table_
+        if table is None:
+            return _predict(self.adapted_, validate_data(self, X, reset=False, dtype=np.float32), raw)
+        validate_data(self, X, reset=False, skip_check_array=True)
+        frame = as_frame(X if is_frame(X) else self._named(X), "X")
+        return _predict(self.adapted_, table.apply(frame, "X").numpy(), raw)
+
+    def _check_target(self, X_target: Any, x: Any) -> Any:
         """Check the target's values under its own name, and its features against the source's, names and number."""
+        if is_frame(x):
+            validate_data(self, X_target, reset=False, skip_check_array=True)
+            return X_target if is_frame(X_target) else self._named(X_target)
+        if is_frame(X_target) and not all(dtype.is_numeric() for dtype in as_frame(X_target, "X_target").dtypes):
+            raise InputError(f"X is an array of numbers, and X_target a data frame with words: {_TRANSFORM}")
         target: NDArray[np.float32] = check_array(
             X_target, dtype=np.float32, ensure_min_samples=2, estimator=self, input_name="X_target"
         )
         validate_data(self, X_target, reset=False, skip_check_array=True)
+        if only_source_is_scaled(torch.from_numpy(x), torch.from_numpy(target)):
+            warn_user(f"X is scaled and X_target seems not to be: {_TRANSFORM}")
         return target
+
+    def _named(self, X: Any) -> pl.DataFrame:
+        """Rows without names of columns, given the source's."""
+        return named_frame(
+            np.asarray(X), getattr(self, "feature_names_in_", list(map(str, range(self.n_features_in_))))
+        )
 
     def _recipe_and_settings(self, adapting: bool) -> tuple[str | Recipe, Mapping[str, Any]]:
         """The recipe and its settings; without a target, its training on source alone."""
         settings = {} if self.settings is None else self.settings
         if not isinstance(settings, Mapping):
             raise InputError(f"settings is a mapping from names to values, not {settings!r}")
-        named = DEFAULT_RECIPE if self.recipe == AUTO else self.recipe
-        recipe = named if isinstance(named, Recipe) else get_recipe(named)
-        recipe = recipe.with_settings(settings)
+        recipe, *others = RunOptions(self.recipe, self._model, settings=settings).recipes()
         if not adapting:
             return recipe.with_settings({"rounds": 0, "gradient_variance.weight": 0.0, "groups_only": False}), {}
-        return (AUTO, settings) if self.recipe == AUTO else (recipe, {})
+        return (self.recipe, settings) if others else (recipe, {})
+
+    @property
+    def _model(self) -> Any:
+        return self.model if self.estimator is None else self.estimator
 
 
 def label_free_score(estimator: Any, X: Any = None, y: Any = None) -> float:
@@ -208,14 +257,14 @@ def _as_seed(random_state: Any) -> int:
     return int(check_random_state(random_state).randint(np.iinfo(np.int32).max))
 
 
-def _predict(adapted: Adapted, x: NDArray[np.float32]) -> Prediction:
+def _predict(adapted: Adapted, x: NDArray[np.float32], raw: bool) -> Prediction:
     """Predict in batches filled up to whole vectors.
 
     A processor rounds the last few rows of a batch otherwise than the rest, by one part in ten million, and
     scikit-learn holds that a sample's probabilities depend neither on its place nor on the samples beside it.
     """
     filled = np.pad(x, ((0, -len(x) % _ROWS), (0, 0)), mode="edge")
-    prediction = adapted.predict(filled, batch_size=8 * _ROWS)
+    prediction = adapted.predict(filled, batch_size=8 * _ROWS, raw=raw)
     return Prediction(*(getattr(prediction, field.name)[: len(x)] for field in fields(Prediction)))
 
 

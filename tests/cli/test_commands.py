@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 import torch
 from commands import QUICK, calida_command, quick, read_csv, succeed
+from histories import is_round
 from pictures import arrays, class_folders
 
 import calida
@@ -124,7 +125,7 @@ def test_predict_new_files(place, tmp_path):
     # The same files through Python: read, prepare, predict.
     x = torch.stack([calida.data.arrays.samples.decode_image(new / row["path"], 1) for row in rows])
     adapted = calida.load(place / "run")
-    expected = adapted.predict(adapted.card.target(x)).probabilities[:, 0]
+    expected = adapted.predict(adapted.preparation.target(x)).probabilities[:, 0]
     assert np.allclose([float(row["p_lying"]) for row in rows], expected, atol=1e-5)
     before = (place / "run" / "predictions.csv").read_bytes()
     done = calida_command("predict", ".", new, cwd=place / "run")  # where the default name is that of a run's file
@@ -241,11 +242,14 @@ def test_a_run_that_had_not_begun_is_resumed_with_the_settings_of_today(place, t
         ("metrics.json", "5", "it lacks 'format'"),
         (
             "metrics.json",
-            '{"format": 2, "classes": [], "data": {}, "recipe": 0, "trust": 0, "source_only": 0, "adapted": 0}',
+            json.dumps(
+                dict.fromkeys(["classes", "recipe", "trust", "validators", "source_only", "adapted"], 0)
+                | {"format": 3, "data": {}}
+            ),
             "'source'",
         ),
-        ("metrics.jsonl", "", "it is empty"),
-        ("metrics.jsonl", '{"a": 1}', "has other records"),
+        ("metrics.jsonl", "", "no round was kept"),
+        ("metrics.jsonl", '{"a": 1}', "is not what calida wrote"),
     ],
 )
 def test_damaged_runs_are_told_of_in_a_sentence(place, tmp_path, name, content, words):
@@ -267,7 +271,7 @@ def test_predictions_that_were_sorted_give_no_sample_the_name_of_another(place, 
     for command in ("evaluate", "report"):
         done = calida_command(command, tmp_path / "run")
         assert done.returncode == 2
-        assert "rows were sorted, changed or left out; calida adapt --resume" in done.stderr
+        assert "rows were sorted, changed or left out; resuming the run writes it again (--resume)" in done.stderr
     assert (tmp_path / "run" / "metrics.json").read_bytes() == before
     succeed("adapt", "--resume", "--out", tmp_path / "run", cwd=place)
     assert path.read_text().splitlines() == [header, *rows]
@@ -337,11 +341,11 @@ def _wrong_inputs(folder):
             "--source bytes.npz --target unseen.npz --target-labels inside",
             "the class '2', which the source never showed",
         ),
-        "not numeric": ("--source table.csv --target table.csv --label y", "column 'city'"),
+        "no feature": ("--source table.csv --target table.csv --label y --drop a --drop city", "no feature columns"),
         "no images": ("--source photos --target empty", "holds no images"),
         "no labels": ("--source unit.npz --target bytes.npz", "has no labels"),
         "no such file": ("--source photos --target nowhere", "no file or folder nowhere"),
-        "no source": ("--target photos", "name the source data with --source"),
+        "no source": ("--target photos", "name the source data: a folder, a file or a named set (--source)"),
         "setting": ("--source photos --target photos --set rouns=3", "did you mean adaptation.rounds"),
         "recipe": ("--source photos --target photos --recipe rer", "unknown recipe"),
         "backbone": ("--source photos --target photos --backbone dtm", "did you mean dtn"),
@@ -503,7 +507,7 @@ def test_a_resumed_run_keeps_its_first_command_and_all_its_time(place, tmp_path)
         pass
 
     def stop(record):
-        if record["kind"] == "round" and record["round"] == 1:
+        if is_round(record) and record.round == 1:
             raise Stop
 
     with pytest.raises(Stop):
@@ -516,16 +520,16 @@ def test_a_resumed_run_keeps_its_first_command_and_all_its_time(place, tmp_path)
 
 @pytest.mark.parametrize("command", [("report",), ("evaluate",), ("predict",), ("adapt", "--resume", "--out")])
 def test_a_run_of_an_earlier_version_is_refused_in_one_sentence(place, tmp_path, command):
-    """As it was when settings had no groups: nothing of it is half-read."""
+    """As it was when there were sentences for codes: nothing of it is half-read."""
     shutil.copytree(place / "run", tmp_path / "run")
     config = (tmp_path / "run" / "config.toml").read_text()
-    (tmp_path / "run" / "config.toml").write_text(config.replace("format = 2\n", ""))
+    (tmp_path / "run" / "config.toml").write_text(config.replace("format = 3\n", "format = 2\n"))
     metrics = tmp_path / "run" / "metrics.json"
-    metrics.write_text(metrics.read_text().replace('"format": 2', '"format": 1'))
+    metrics.write_text(metrics.read_text().replace('"format": 3', '"format": 2'))
     for bundle in ("model.json", "source-only.json", "checkpoint.json"):
         path = tmp_path / "run" / bundle
         if path.exists():
-            path.write_text(path.read_text().replace('"version": 2', '"version": 1'))
+            path.write_text(path.read_text().replace('"version": 3', '"version": 2'))
     before = {path: path.read_bytes() for path in (tmp_path / "run").iterdir()}
     more = [place / "camera"] if command == ("predict",) else []
     done = calida_command(*command, tmp_path / "run", *more, cwd=tmp_path)

@@ -2,29 +2,30 @@
 
 import io
 
+from histories import labeled
 from rich.console import Console
 
 from calida.cli.screen import Screen, plain
+from calida.training import PhasePlan, RunStarted, StepTaken
+from calida.validation import RoundRecord
 
 
 def test_progress_shows_place_rate_and_time_left():
     screen, seen = Screen(), io.StringIO()
     screen.console = Console(file=seen, force_terminal=True, width=120, color_system=None)
-    start = {"kind": "start", "phases": [{"phase": "pretrain", "rounds": 2, "samples": 200}], "history": []}
-    here = {"phase": "pretrain", "round": 0, "rounds": 2}
+    here = ("pretrain", 0, 2)
     with screen.progress() as progress:
         progress.read("source", 5, 10)
         progress.bars.refresh()
         progress.read("source", 10, 10)
-        progress.observe(start)
+        progress.observe(RunStarted((PhasePlan("pretrain", 2, 200),)))
         for step in (1, 2):
-            progress.observe({"kind": "step", **here, "step": step, "steps": 4, "samples": 25 * step})
+            progress.observe(StepTaken(*here, step, 4, 25 * step, {}))
             progress.bars.refresh()
         (task,) = progress.bars.tasks
         assert task.completed == 50  # half a round of two
         assert task.total == 200
-        source = {"accuracy": 0.5, "entropy": 1.0}
-        progress.observe({"kind": "round", **here, "source": source, "seconds": 1.5})
+        progress.observe(RoundRecord(*here, labeled(0.5)))
         assert task.completed == 100
         progress.bars.refresh()
     text = seen.getvalue()
@@ -38,9 +39,10 @@ def test_progress_shows_place_rate_and_time_left():
 def test_a_resumed_run_starts_where_it_was():
     screen = Screen()
     screen.console = Console(file=io.StringIO(), force_terminal=True, width=120)
-    phases = [{"phase": "pretrain", "rounds": 2, "samples": 200}, {"phase": "adapt", "rounds": 1, "samples": 300}]
+    phases = (PhasePlan("pretrain", 2, 200), PhasePlan("adapt", 1, 300))
+    history = tuple(RoundRecord("pretrain", index, 2, labeled()) for index in range(2))
     with screen.progress() as progress:
-        progress.observe({"kind": "start", "phases": phases, "history": [{"phase": "pretrain"}, {"phase": "pretrain"}]})
+        progress.observe(RunStarted(phases, history))
         (task,) = progress.bars.tasks
         assert (task.completed, task.total) == (200, 500)
 

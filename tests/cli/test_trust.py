@@ -63,6 +63,22 @@ def test_abstaining_leaves_the_least_certain_without_a_label(place, tmp_path):
     assert sure[kept].min() >= sure[~kept].max() - 1e-6
 
 
+def test_sets_name_classes_and_grow_with_the_level(place, tmp_path):
+    adapted, sizes = calida.load(place / "run"), []
+    for level in (0.5, 0.75):
+        out = tmp_path / f"{level}.csv"
+        done = succeed("predict", "run", "camera", "--sets", level, "--coverage", 1, "--out", out, "--json", cwd=place)
+        rows, summary = read_csv(out), json.loads(done.stdout)
+        found = [set(json.loads(row["set"])) for row in rows]
+        expected = adapted.predict_sets(_camera(place), level)
+        assert found == [{adapted.preparation.classes[k] for k in row.nonzero().flatten().tolist()} for row in expected]
+        assert [int(row["set_size"]) for row in rows] == [len(one) for one in found]
+        assert all(row["label"] in one for row, one in zip(rows, found, strict=True))
+        assert summary["set_size"] == pytest.approx(expected.sum(1).double().mean().item())
+        sizes.append(summary["set_size"])
+    assert sizes[0] <= sizes[1]
+
+
 def test_a_risk_is_kept_and_no_more_is_given_away_than_that_needs(place, tmp_path):
     sure = np.sort(1 - torch.amax(calida.load(place / "run").predict(_camera(place)).probabilities, 1).double().numpy())
     risks = np.cumsum(sure) / np.arange(1, len(sure) + 1)
@@ -78,8 +94,8 @@ def _camera(place):
     from calida.data import Loading
     from calida.runs import open_new
 
-    card = calida.load(place / "run").card
-    return open_new(str(place / "camera"), card, Loading(), False, None, "target").samples
+    preparation = calida.load(place / "run").preparation
+    return open_new(str(place / "camera"), preparation, Loading(), False, None, "target").samples
 
 
 @pytest.mark.parametrize(
@@ -89,6 +105,8 @@ def _camera(place):
         (["--coverage", "0.5", "--max-risk", "0.1"], "choose one"),
         (["--order-by", "luck", "--coverage", "0.5"], "mutual-information"),
         (["--raw", "--max-risk", "0.1"], "calibrated"),
+        (["--sets", "90"], "between 0 and 1"),
+        (["--sets", "0.99"], "held-out source samples"),
     ],
 )
 def test_abstention_that_makes_no_sense_is_refused(place, tmp_path, options, words):
@@ -124,8 +142,9 @@ def test_select_refuses_what_cannot_be_compared(place, tmp_path):
 def test_the_recipe_auto_tries_several_and_returns_one(place):
     done = succeed("adapt", *DATA, "--recipe", "auto", "--out", "auto", "--json", *QUICK, cwd=place)
     metrics = json.loads(done.stdout)
-    assert set(metrics["trust"]["candidates"]) == set(AUTO_RECIPES)
-    assert metrics["recipe"] in AUTO_RECIPES
+    tried = {"calida", *AUTO_RECIPES[1:]}  # samples are images
+    assert set(metrics["trust"]["candidates"]) == tried
+    assert metrics["recipe"] in tried
     succeed("adapt", *DATA, "--recipe", metrics["recipe"], "--out", "alone", *QUICK, cwd=place)
     alone, auto = ((place / name / "predictions.csv").read_text() for name in ("alone", "auto"))
     assert alone == auto

@@ -6,6 +6,7 @@ import torch
 from PIL import Image
 
 from calida.data import ImageFiles, compare_domains, describe_balance
+from calida.run_warnings import RunWarning, WarningCode
 
 
 def images(count=60, seed=0, **look):
@@ -48,33 +49,29 @@ def test_draws_of_one_domain_give_no_sentence(kind):
 def test_dimmed_images_are_of_another_scale(kind):
     source, target = kind(images()), kind((images(seed=1).float() / 4).byte())
     for pair in ((source, target), (target, source)):
-        sentence = compare_domains(*pair)[0]
-        assert sentence.startswith("Pixel values spread by")
-        assert sentence.endswith("one scale?")
+        assert compare_domains(*pair)[0].code == WarningCode.PIXEL_SPREAD
 
 
 @EVERY_KIND
 def test_inverted_images_are_noticed(kind):
-    (sentence,) = compare_domains(kind(images()), kind(255 - images(seed=1)))
-    assert sentence.startswith("The background is")
-    assert sentence.endswith("inverted?")
+    (warning,) = compare_domains(kind(images()), kind(255 - images(seed=1)))
+    assert warning.code == WarningCode.BACKGROUND
 
 
 @EVERY_KIND
 def test_smaller_content_is_noticed(kind):
     source, target = kind(images()), kind(shrunk(images(seed=1)))
     for pair in ((source, target), (target, source)):
-        (sentence,) = compare_domains(*pair)
-        assert sentence.startswith("Content fills")
-        assert sentence.endswith("framed alike?")
+        (warning,) = compare_domains(*pair)
+        assert warning.code == WarningCode.FRAMING
 
 
 def test_sentences_give_the_figures_of_either_side():
-    (sentence,) = compare_domains(images(), 255 - images(seed=1))
-    assert sentence == "The background is 10% bright on source and 90% on target: inverted?"
+    (warning,) = compare_domains(images(), 255 - images(seed=1))
+    assert str(warning) == "The background is 10% bright on source and 90% on target: inverted?"
     x = images().float() / 255
-    (sentence,) = compare_domains(x, x / 4)
-    assert f"spread by {float(x.std()):.3g} on source and by {float(x.std()) / 4:.3g} on target" in sentence
+    (warning,) = compare_domains(x, x / 4)
+    assert warning.values == pytest.approx({"source": float(x.std()), "target": float(x.std()) / 4})
 
 
 def test_bytes_beside_floats_from_0_to_1_are_one_scale():
@@ -106,18 +103,19 @@ def test_a_column_in_other_units_is_named(column, factor):
     target = vectors(seed=1)
     target[:, column] *= factor
     for pair in ((vectors(), target), (target, vectors())):
-        (sentence,) = compare_domains(*pair)
-        assert sentence.startswith(f"Feature {column} is")
-        assert sentence.endswith("(1 such): one scale?")
+        (warning,) = compare_domains(*pair)
+        assert (warning.code, warning.values["feature"]) == (WarningCode.FEATURE_SCALE, column)
+        assert warning.values["count"] == 1
+        assert warning.values["source_std"] == pytest.approx(float(pair[0][:256, column].std()), rel=0.2)
 
 
 def test_a_column_that_is_far_away_is_named():
     target = vectors(seed=1)
     target[:, 1] += 500
     target[:, 3] += 2e5
-    (sentence,) = compare_domains(vectors(), target)
-    assert sentence.startswith("Feature 1 is")  # 50 spreads away, the other 20
-    assert "(2 such)" in sentence
+    (warning,) = compare_domains(vectors(), target)
+    assert warning.values["feature"] == 1  # 50 spreads away, the other 20
+    assert warning.values["count"] == 2
 
 
 def test_a_constant_column_is_not_told():
@@ -133,8 +131,8 @@ def test_the_order_of_samples_says_nothing_and_the_whole_domain_is_looked_at():
     """A domain that is odd in its second half only, and larger than what is looked at."""
     source, target = vectors(1000), vectors(1000, 1)
     target[500:, 0] *= 1000
-    (sentence,) = compare_domains(source, target)
-    assert sentence.startswith("Feature 0 is")
+    (warning,) = compare_domains(source, target)
+    assert warning.values["feature"] == 0
 
 
 def test_rare_classes_are_named():
@@ -142,10 +140,10 @@ def test_rare_classes_are_named():
     assert describe_balance(labels, 4) == []
     labels[labels == 2] = 1
     labels[:7] = 2
-    (sentence,) = describe_balance(labels, 4)
-    assert sentence == "Class 2 has 0.70% of the source (1 of 4 are that rare)."
-    (sentence,) = describe_balance(torch.arange(1000) % 4, 6)
-    assert sentence == "Class 4 has 0.00% of the source (2 of 6 are that rare)."
+    (warning,) = describe_balance(labels, 4)
+    assert warning == RunWarning(WarningCode.RARE_CLASS, {"name": "2", "share": 0.007, "count": 1, "classes": 4})
+    (warning,) = describe_balance(torch.arange(1000) % 4, 6)
+    assert warning == RunWarning(WarningCode.RARE_CLASS, {"name": "4", "share": 0.0, "count": 2, "classes": 6})
 
 
 def test_unbalanced_is_not_yet_rare():

@@ -94,7 +94,7 @@ def test_crop_keeps_proportions():
 def test_a_mismatch_of_scale_stops_or_is_matched(source, target):
     x = bars(high=255)
     x[x < 128] = 0
-    with pytest.raises(InputError, match=r"source values lie in .* and target values in .*--on-mismatch match"):
+    with pytest.raises(InputError, match=r"source values lie in .* and target values in .*on_mismatch=match"):
         prepared(source(x), target(x))
     first, second = prepared(source(x), target(x), on_mismatch="match")
     assert (as_read(first) - as_read(second)).abs().max() <= 0.01
@@ -163,7 +163,7 @@ def test_new_images_need_not_fill_the_range(trained, new):
 def test_new_images_that_hardly_use_the_range_are_in_another(new):
     x = bars()
     _, preparation = unify(images(x.float()), images(x.float()))
-    with pytest.raises(InputError, match=r"this classifier was trained on 0..255; --on-mismatch ignore"):
+    with pytest.raises(InputError, match=r"this classifier was trained on 0..255; on_mismatch=ignore"):
         load_new(images(new(x)), preparation, Loading())
     assert torch.equal(load_new(images(new(x)), preparation, Loading(), check_scale=False).samples, preparation(new(x)))
 
@@ -179,7 +179,7 @@ def test_new_rows_may_have_any_value_that_others_had_and_no_other_unit():
     for usual in (rows[rows[:, 1] == 1], torch.tensor([[0.001, 0.0]]), torch.tensor([[4.0, 3.0]]), rows[:1], rows):
         assert torch.equal(load(usual), usual)
     for strange in (1000 * rows, rows[:1] * 1e5, rows / 1000):
-        with pytest.raises(InputError, match=r"the column 0 of .* is of another scale .*--on-mismatch ignore"):
+        with pytest.raises(InputError, match=r"the column 0 of .* is of another scale .*on_mismatch=ignore"):
             load(strange)
         assert torch.equal(load(strange, check_scale=False), strange)
 
@@ -260,7 +260,7 @@ def test_an_unreadable_image_is_named_or_skipped(tmp_path, workers, memory):
     with pytest.raises(InputError, match=r"(broken.png|text.jpg) cannot be read"):
         unify(collection, collection)
     preparation, _ = unify(collection, collection, skip_unreadable=True)
-    with pytest.raises(InputError, match=r"broken.png cannot be read: .*--skip-unreadable"):
+    with pytest.raises(InputError, match=r"broken.png cannot be read: .*such files can be skipped"):
         load_samples(collection, preparation, Loading(memory, workers))
     loaded = load_samples(collection, preparation, Loading(memory, workers, skip_unreadable=True))
     assert len(loaded.samples) == len(loaded.collection) == len(loaded.collection.labels) == 8

@@ -18,11 +18,11 @@ from calida.estimation import (
     name_calibration,
     pseudocal_temperature,
     source_temperature,
-    temper,
     thresholded_confidence,
     transcal_temperature,
 )
 from calida.estimation.temperature import HIGHEST, LOWEST, lowest_temperature
+from calida.uncertainty import temper
 
 EVERY = pytest.mark.parametrize("name", CALIBRATIONS)
 
@@ -186,6 +186,10 @@ def test_a_name_like_no_other_gets_them_all():
 
 
 def test_what_is_left_out_goes_by_the_kind_of_data():
-    assert [name_calibration(DEFAULT_CALIBRATION, images) for images in (True, False)] == ["pseudocal", "transcal"]
+    assert [name_calibration(DEFAULT_CALIBRATION, images, False) for images in (True, False)] == [
+        "pseudocal",
+        "transcal",
+    ]
+    assert [name_calibration(DEFAULT_CALIBRATION, images, True) for images in (True, False)] == ["pseudocal", "matched"]
     for name in CALIBRATIONS:
-        assert name_calibration(name, images=False) == name
+        assert name_calibration(name, images=False, checked=True) == name

@@ -18,10 +18,10 @@ from calida.estimation import (
     fit_temperature,
     mean_confidence,
     mixed_confidence,
-    temper,
     thresholded_confidence,
 )
 from calida.estimation.estimate import wilson
+from calida.uncertainty import temper
 from calida.validation import Mixed
 
 EVERY = pytest.mark.parametrize("estimate", ESTIMATES.values(), ids=ESTIMATES)

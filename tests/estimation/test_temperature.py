@@ -9,9 +9,9 @@ import torch
 from scipy.optimize import brentq, minimize_scalar
 from sklearn.metrics import log_loss
 
-from calida.estimation import fit_temperature, match_confidence, temper
+from calida.estimation import fit_temperature, match_confidence
 from calida.estimation.temperature import HIGHEST, LOWEST, lowest_temperature
-from calida.uncertainty import renyi_entropy
+from calida.uncertainty import renyi_entropy, temper
 
 TEMPERATURES = (0.05, 0.3, 1.0, 1.7, 6.0, 20.0)
 

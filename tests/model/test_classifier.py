@@ -12,7 +12,6 @@ from calida.model import (
     Logits,
     Network,
     SampleNoise,
-    Standardize,
     build_backbone,
     build_classifier,
     build_head,
@@ -123,7 +122,7 @@ def test_auto_is_settled_by_the_shape_and_kept_by_its_name(shape, name):
 
 
 def test_names_are_checked():
-    assert set(BACKBONES) == {"dtn", "lenet", "compact", "conv3", "conv4", "mlp"}
+    assert set(BACKBONES) == {"dtn", "lenet", "compact", "conv3", "conv4", "mlp", "linear"}
     with pytest.raises(InputError, match="unknown backbone 'dtm'; did you mean dtn"):
         build_backbone("dtm", IMAGES)
     with pytest.raises(InputError, match="unknown head 'tail'"):
@@ -229,48 +228,6 @@ def test_monte_carlo_dropout_draws_masks_but_leaves_batchnorm_alone():
             part.p = 0.0
     one = predict(model, x[:1], 8, monte_carlo_dropout=True)
     torch.testing.assert_close(one.log_probs, plain.log_probs[:1], atol=1e-6, rtol=1e-5)
-
-
-def test_bytes_and_floats_are_the_same_image():
-    pixels = torch.randint(0, 256, (50, 1, 8, 8), dtype=torch.uint8)
-    standardize = Standardize((1, 8, 8)).fit(pixels)
-    out = standardize(pixels)
-    torch.testing.assert_close(out, standardize(pixels.float() / 255))
-    assert abs(float(out.mean())) < 1e-5
-    assert float(out.std(correction=0)) == pytest.approx(1, abs=1e-5)
-
-
-def test_standardize_keeps_each_feature_apart_and_constants_as_they_are():
-    x = torch.randn(9000, 3) * torch.tensor([1.0, 100.0, 0.0]) + torch.tensor([0.0, 5.0, 7.0])
-    out = Standardize((3,)).fit(x)(x)
-    torch.testing.assert_close(out[:, :2].std(0, correction=0), torch.ones(2), atol=1e-3, rtol=0)
-    assert (out[:, 2] == 0).all()
-    assert float(Standardize((3,)).fit(x)(x + 1)[0, 2]) == pytest.approx(1)  # not divided by a rounding error
-
-
-@pytest.mark.parametrize("unit", [1e-12, 1e-6, 1.0, 1e6])
-def test_the_unit_of_a_feature_does_not_matter(unit):
-    x = torch.randn(500, 3, generator=torch.Generator().manual_seed(0)) + torch.tensor([0.0, 1.0, 50.0])
-    torch.testing.assert_close(
-        Standardize((3,)).fit(x * unit)(x * unit), Standardize((3,)).fit(x)(x), rtol=1e-3, atol=1e-4
-    )
-
-
-def test_a_feature_is_scaled_by_the_domain_where_it_spreads_further():
-    spread = torch.tensor([1.0, 3.0, 0.0, 0.0])  # of the source; the target's is the reverse, so the last is constant
-    draws = torch.randn(20_000, 2, 4, generator=torch.Generator().manual_seed(0))
-    source, target = draws[:, 0] * spread, draws[:, 1] * torch.tensor([3.0, 1.0, 2.0, 0.0])
-    target[:20] = 1e9  # a thousandth of the rows is garbage
-    scale = Standardize((4,)).fit(source, target).scale
-    torch.testing.assert_close(scale, torch.tensor([3.0, 3.0, 2.0, 1.0]), rtol=0.03, atol=0)
-    torch.testing.assert_close(Standardize((4,)).fit(target[20:], source).scale, scale, rtol=0.03, atol=0)
-
-
-def test_the_targets_spread_changes_nothing_where_it_is_smaller_and_for_images():
-    x = torch.randn(500, 3)
-    assert torch.equal(Standardize((3,)).fit(x, x * 0.9).scale, Standardize((3,)).fit(x).scale)
-    images = torch.rand(20, 3, 8, 8)
-    assert torch.equal(Standardize((3, 8, 8)).fit(images, 5 * images).scale, Standardize((3, 8, 8)).fit(images).scale)
 
 
 def test_scratch_buffers_throw_updates_away():

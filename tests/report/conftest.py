@@ -1,31 +1,15 @@
-import shutil
-
 import pytest
-from playwright.sync_api import sync_playwright
 
 from calida.report import render
 
 
-@pytest.fixture(scope="session")
-def browser():
-    """Debian's Chromium, or another one on the path, without a window."""
-    path = next(
-        (found for name in ("chromium", "chromium-browser", "google-chrome") if (found := shutil.which(name))), None
-    )
-    assert path is not None, "the report's tests need a browser: apt-get install chromium"
-    with sync_playwright() as playwright:
-        chromium = playwright.chromium.launch(executable_path=path, args=["--no-sandbox"])
-        yield chromium
-        chromium.close()
-
-
 @pytest.fixture
 def open_page(browser, tmp_path):
-    """Open a finding in the browser; its console must stay silent and nothing may be fetched."""
+    """Open a results in the browser; its console must stay silent and nothing may be fetched."""
     pages = []
 
-    def open_(finding, **context):
-        (tmp_path / "report.html").write_text(render(finding), encoding="utf-8")
+    def open_(results, **context):
+        (tmp_path / "report.html").write_text(render(results), encoding="utf-8")
         page = browser.new_context(**context).new_page()
         page.noise = []
         page.on("console", lambda message: page.noise.append(message.text))

@@ -5,10 +5,10 @@ import math
 
 import numpy as np
 import pytest
-from findings import HOSTILE, make
+from made_results import HOSTILE, make
 
-from calida.report import Evidence, Finding, compute_metrics, judge, render
-from calida.report.run_predictions import View, flatten
+from calida.report import RunPredictions, RunResults, compute_metrics, judge, render
+from calida.report.run_predictions import ClassifierPredictions, flatten
 from calida.report.svg import nice_ticks, tag
 from calida.seeds import Seeds
 
@@ -23,11 +23,11 @@ KINDS = [
 
 @pytest.mark.parametrize("kind", KINDS, ids=str)
 def test_every_figure_has_content(open_page, kind):
-    finding = make(**kind)
-    page = open_page(finding)
+    results = make(**kind)
+    page = open_page(results)
     expected = ["map", "reliability", "risk", "entropy", "classes", "rounds"]
-    expected += ["confusion"] if finding.truth is not None else []
-    expected += ["validators"] if finding.adapted else []
+    expected += ["confusion"] if results.truth is not None else []
+    expected += ["validators"] if results.adapted else []
     assert page.locator("section.card:has(svg)").count() == len(expected)
     for key in expected:
         for svg in page.locator(f"#{key} svg").all():
@@ -39,7 +39,7 @@ def test_every_figure_has_content(open_page, kind):
             assert svg.get_attribute("role") == "img"
             assert len(svg.get_attribute("aria-label")) > 10
         assert page.locator(f"#{key} tbody tr").count() >= 1
-    sides = 2 if finding.changed else 1
+    sides = 2 if results.changed else 1
     assert page.locator("#map svg").count() == sides
     assert page.locator("#map circle").count() == 50 * sides
     cells = page.locator("#map tbody td").all_text_contents()
@@ -47,13 +47,13 @@ def test_every_figure_has_content(open_page, kind):
     assert page.locator("#samples .group").count() == 3
     assert (page.locator("#samples img").count() > 0) == kind.get("images", True)
     assert page.locator("#verdict li").count() >= 2
-    assert ("oracle" in page.locator("#verdict").inner_text()) == (finding.truth is not None)
+    assert ("oracle" in page.locator("#verdict").inner_text()) == (results.truth is not None)
 
 
 def test_reliability_bars_show_the_accuracy_of_their_bin(open_page):
-    finding = make()
-    page = open_page(finding)
-    log_probs, labels = finding.evidence.after.validation, finding.evidence.validation_labels
+    results = make()
+    page = open_page(results)
+    log_probs, labels = results.predictions.after.validation, results.predictions.validation_labels
     # Target before, after uncalibrated and after; source validation before and after.
     assert page.locator("#reliability figure").count() == 5
     confidence, right = np.exp(log_probs.max(1)), log_probs.argmax(1) == labels
@@ -151,8 +151,8 @@ def test_the_verdict_does_not_praise_false_certainty_nor_scold_a_rare_class():
     false.metrics["adapted"]["oracle"]["ece"] = 0.4
     assert judge(false).level == "care"
     rare = make(truth_known=False)
-    rare.evidence.validation_labels[:] = 0
-    rare.evidence.validation_labels[:4] = [1, 1, 2, 2]
+    rare.predictions.validation_labels[:] = 0
+    rare.predictions.validation_labels[:4] = [1, 1, 2, 2]
     rare.metrics["adapted"]["target"]["class_shares"] = [0.94, 0.03, 0.03]
     assert "collapsed" not in " ".join(judge(rare).warnings)
 
@@ -172,12 +172,14 @@ def test_many_classes_keep_the_page_small():
     logits = [rng.normal(size=(n, 300)).astype(np.float32) for n in (600, 900)]
     validation, target = (x - np.log(np.exp(x).sum(1, keepdims=True)) for x in logits)
     uncertainty = np.ones((900, 3), np.float32)
-    one = View(np.array(1.0), validation, target, uncertainty, rng.normal(size=(50, 2)).astype(np.float32))
+    one = ClassifierPredictions(
+        np.array(1.0), validation, target, uncertainty, rng.normal(size=(50, 2)).astype(np.float32)
+    )
     nothing = np.zeros(0, np.int64)
-    evidence = Evidence(one, one, labels, np.arange(20), np.arange(30), nothing, nothing, target_labels)
-    finding = make()
-    metrics = {**finding.metrics, **compute_metrics(evidence), "classes": [f"class {index}" for index in range(300)]}
-    page = render(Finding(metrics, finding.rounds, evidence, "row", [str(row) for row in range(900)]))
+    predictions = RunPredictions(one, one, labels, np.arange(20), np.arange(30), nothing, nothing, target_labels)
+    results = make()
+    metrics = {**results.metrics, **compute_metrics(predictions), "classes": [f"class {index}" for index in range(300)]}
+    page = render(RunResults(metrics, results.rounds, predictions, "row", [str(row) for row in range(900)]))
     assert "the 40 of 300 classes that are confused most" in page
     assert len(page) < 3_000_000
 
@@ -185,25 +187,25 @@ def test_many_classes_keep_the_page_small():
 def test_metrics_agree_with_scikit_learn():
     from sklearn.metrics import balanced_accuracy_score, brier_score_loss, log_loss
 
-    finding = make()
-    probabilities = np.exp(finding.evidence.after.target.astype(np.float64))
+    results = make()
+    probabilities = np.exp(results.predictions.after.target.astype(np.float64))
     probabilities /= probabilities.sum(1, keepdims=True)
-    truth = finding.truth
-    oracle = finding.after["oracle"]
+    truth = results.truth
+    oracle = results.after["oracle"]
     assert oracle["mean_class_accuracy"] == pytest.approx(balanced_accuracy_score(truth, probabilities.argmax(1)))
     assert oracle["nll"] == pytest.approx(log_loss(truth, probabilities), rel=1e-5)
     brier = sum(brier_score_loss(truth == label, probabilities[:, label]) for label in range(3))
     assert oracle["brier"] == pytest.approx(brier, rel=1e-5)
-    assert json.dumps(finding.metrics)
+    assert json.dumps(results.metrics)
 
 
-def test_evidence_survives_the_disk(tmp_path):
-    evidence = make().evidence
-    evidence.save(tmp_path / "evidence.npz")
-    again = Evidence.load(tmp_path / "evidence.npz")
-    assert np.array_equal(again.after.target, evidence.after.target)
-    assert np.array_equal(again.before.map, evidence.before.map)
-    assert np.array_equal(again.images, evidence.images)
+def test_arrays_survives_the_disk(tmp_path):
+    predictions = make().predictions
+    predictions.save(tmp_path / "predictions.npz")
+    again = RunPredictions.load(tmp_path / "predictions.npz")
+    assert np.array_equal(again.after.target, predictions.after.target)
+    assert np.array_equal(again.before.map, predictions.before.map)
+    assert np.array_equal(again.images, predictions.images)
 
 
 def test_the_map_keeps_groups_together():

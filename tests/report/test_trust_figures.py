@@ -5,12 +5,13 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from findings import HOSTILE, make, normalise
+from made_results import HOSTILE, make, normalise
 
 from calida.report import judge, render
 from calida.report.figures import courses, reliability, views
 from calida.report.trust_figures import recipes, risk_coverage, validators
-from calida.validation import PRIOR_CORRECTED, VALIDATORS
+from calida.run_warnings import RunWarning, WarningCode
+from calida.validation import VALIDATORS, Returned
 
 ORACLE_ROWS = {
     "adapted, by confidence (oracle)": lambda view: -view.target.max(1),
@@ -37,10 +38,10 @@ def everything(figure):
 
 @pytest.mark.parametrize("row", ORACLE_ROWS)
 def test_errors_by_coverage_are_those_of_the_sorted_samples(row):
-    finding = make(sharpness=(1.0, 2.0))
-    after = finding.evidence.after
-    wrong = (after.target.argmax(1) != finding.truth)[np.argsort(ORACLE_ROWS[row](after), kind="stable")]
-    _, area, *errors = next(cells for cells in risk_coverage(finding).table.rows if cells[0] == row)
+    results = make(sharpness=(1.0, 2.0))
+    after = results.predictions.after
+    wrong = (after.target.argmax(1) != results.truth)[np.argsort(ORACLE_ROWS[row](after), kind="stable")]
+    _, area, *errors = next(cells for cells in risk_coverage(results).table.rows if cells[0] == row)
     assert wrong.any()
     for cell, kept in zip(errors, (45, 72, 81, 90), strict=True):
         assert percent(cell) == pytest.approx(wrong[:kept].sum() / kept, abs=5.1e-5)
@@ -48,15 +49,15 @@ def test_errors_by_coverage_are_those_of_the_sorted_samples(row):
 
 
 def test_the_expected_risk_is_what_the_confidence_leaves_and_the_caption_tells_it():
-    finding = make(sharpness=(1.0, 5.0))
-    doubt = np.sort(1 - np.exp(finding.evidence.after.target.astype(float)).max(1))
+    results = make(sharpness=(1.0, 5.0))
+    doubt = np.sort(1 - np.exp(results.predictions.after.target.astype(float)).max(1))
     within = max(kept for kept in range(1, 91) if doubt[:kept].mean() <= 0.02)
-    for figure in (risk_coverage(finding), risk_coverage(make(sharpness=(1.0, 5.0), truth_known=False))):
+    for figure in (risk_coverage(results), risk_coverage(make(sharpness=(1.0, 5.0), truth_known=False))):
         assert f"{doubt[:81].mean():.1%} of these answers are expected to be wrong" in figure.caption
         assert f"here that is {within / 90:.1%} of the samples" in figure.caption
         assert "<code>calida predict RUN DATA</code> <code>--coverage 0.9</code>" in figure.caption
         assert "<code>--max-risk 0.02</code>" in figure.caption
-    expected = risk_coverage(finding).table.rows[0]
+    expected = risk_coverage(results).table.rows[0]
     assert expected[0] == "adapted, expected without labels"
     assert [percent(cell) for cell in expected[2:]] == pytest.approx(
         [doubt[:kept].mean() for kept in (45, 72, 81, 90)], abs=5.1e-5
@@ -64,8 +65,8 @@ def test_the_expected_risk_is_what_the_confidence_leaves_and_the_caption_tells_i
 
 
 def test_the_dots_stand_where_their_numbers_say():
-    finding = make(sharpness=(1.0, 2.0))
-    counted = risk_coverage(finding).panels[0].picture
+    results = make(sharpness=(1.0, 2.0))
+    counted = risk_coverage(results).panels[0].picture
     dots = re.findall(r'<circle cx="([\d.]+)" cy="([\d.]+)".*?: ([\d.]+)% wrong of the most certain (\d+)%', counted)
     assert len(dots) == 30  # expected, by confidence, and source only
     x, y, share, coverage = np.array(dots, dtype=float).T
@@ -73,18 +74,18 @@ def test_the_dots_stand_where_their_numbers_say():
         line = np.polyfit(value, place, 1)
         assert np.abs(np.polyval(line, value) - place).max() < 0.3
     assert np.polyfit(share, y, 1)[0] < 0
-    after = finding.evidence.after
-    wrong = (after.target.argmax(1) != finding.truth)[np.argsort(-after.target.max(1), kind="stable")]
+    after = results.predictions.after
+    wrong = (after.target.argmax(1) != results.truth)[np.argsort(-after.target.max(1), kind="stable")]
     told = [float(found) for found in re.findall(r"by confidence \(oracle\): ([\d.]+)% wrong", counted)][:10]
     assert told == pytest.approx([100 * wrong[: 9 * tenth].mean() for tenth in range(1, 11)], abs=0.051)
 
 
 def test_without_labels_nothing_is_counted():
-    finding = make(truth_known=False)
-    figure = risk_coverage(finding)
+    results = make(truth_known=False)
+    figure = risk_coverage(results)
     assert "oracle" not in everything(figure)
     assert len(figure.panels) == 1
-    doubt = np.sort(1 - np.exp(finding.evidence.after.target.astype(float)).max(1))
+    doubt = np.sort(1 - np.exp(results.predictions.after.target.astype(float)).max(1))
     assert len(figure.table.rows) == 10
     for tenth, (coverage, answers, expected, least) in enumerate(figure.table.rows, start=1):
         assert (coverage, answers) == (f"{10 * tenth}%", str(9 * tenth))
@@ -93,8 +94,8 @@ def test_without_labels_nothing_is_counted():
 
 
 def test_a_point_network_is_not_ordered_by_what_it_has_not():
-    def rows(finding):
-        return [cells[0] for cells in risk_coverage(finding).table.rows]
+    def rows(results):
+        return [cells[0] for cells in risk_coverage(results).table.rows]
 
     assert set(ORACLE_ROWS) < set(rows(make()))
     assert "source only, by confidence (oracle)" in rows(make())
@@ -104,19 +105,19 @@ def test_a_point_network_is_not_ordered_by_what_it_has_not():
 
 
 def test_curves_stay_small_and_stand_equal_confidence():
-    finding = make()
+    results = make()
     before, after = (
         replace(one, target=np.tile(one.target, (50, 1)), uncertainty=np.tile(one.uncertainty, (50, 1)))
-        for one in (finding.evidence.before, finding.evidence.after)
+        for one in (results.predictions.before, results.predictions.after)
     )
-    many = replace(finding.evidence, before=before, after=after, truth=np.tile(finding.truth, 50))
-    figure = risk_coverage(replace(finding, evidence=many))
+    many = replace(results.predictions, before=before, after=after, truth=np.tile(results.truth, 50))
+    figure = risk_coverage(replace(results, predictions=many))
     for line in re.findall(r'<polyline points="([^"]*)" class="line by', "".join(p.picture for p in figure.panels)):
         assert len(line.split()) == 100
     sure = replace(
-        finding.evidence.after, target=np.log(np.tile([[0.8, 0.1, 0.1]], (90, 1))), uncertainty=np.ones((90, 3))
+        results.predictions.after, target=np.log(np.tile([[0.8, 0.1, 0.1]], (90, 1))), uncertainty=np.ones((90, 3))
     )
-    figure = risk_coverage(replace(finding, evidence=replace(finding.evidence, after=sure)))
+    figure = risk_coverage(replace(results, predictions=replace(results.predictions, after=sure)))
     assert [percent(cell) for cell in figure.table.rows[0][1:]] == pytest.approx([0.2] * 5)
     assert "that is none" in figure.caption
     adapted = [cells for cells in figure.table.rows if cells[0].startswith("adapted, by")]
@@ -135,21 +136,23 @@ def ece(log_probs, labels):
 
 
 def test_reliability_shows_calibrated_beside_raw():
-    finding = make(sharpness=(1.0, 2.0), temperature=0.6)
-    calibrated = finding.evidence.after.target.astype(float)
-    told = {(name, domain): percent(error) for name, domain, error, _ in reliability(finding).table.rows}
+    results = make(sharpness=(1.0, 2.0), temperature=0.6)
+    calibrated = results.predictions.after.target.astype(float)
+    told = {(name, domain): percent(error) for name, domain, error, _ in reliability(results).table.rows}
     raw = normalise(0.6 * calibrated)
-    assert told["adapted", "target (oracle)"] == pytest.approx(ece(calibrated, finding.truth), abs=5.1e-5)
-    assert told["adapted", "target, not calibrated (oracle)"] == pytest.approx(ece(raw, finding.truth), abs=5.1e-5)
+    assert told["adapted", "target (oracle)"] == pytest.approx(ece(calibrated, results.truth), abs=5.1e-5)
+    assert told["adapted", "target, not calibrated (oracle)"] == pytest.approx(ece(raw, results.truth), abs=5.1e-5)
     assert told["adapted", "target (oracle)"] != told["adapted", "target, not calibrated (oracle)"]
     assert "not calibrated" not in everything(reliability(make(temperature=1.0)))
     assert "not calibrated" not in everything(reliability(make(truth_known=False)))
 
 
 def test_validators_are_told_for_every_candidate_and_the_returned_one_is_marked():
-    finding = make()
-    finding.rounds[-1]["kept"] = False  # so the first round of adaptation is the one that was kept
-    figure = validators(finding)
+    results = make()
+    results.rounds[-1] = replace(
+        results.rounds[-1], kept=False
+    )  # so the first round of adaptation is the one that was kept
+    figure = validators(results)
     assert figure.table.header[3:] == ["source only", "round 1 (returned)", "round 2"]
     told = {cells[0]: cells[1:] for cells in figure.table.rows}
     assert set(VALIDATORS) < set(told)
@@ -158,7 +161,7 @@ def test_validators_are_told_for_every_candidate_and_the_returned_one_is_marked(
         assert meaning == validator.summary
         assert better == ("higher" if validator.higher_is_better else "lower")
         assert [float(value) for value in values] == pytest.approx(
-            [record["validators"][name] for record in finding.rounds[1:]]
+            [record.validators[name] for record in results.rounds[1:]]
         )
         panel = next(panel for panel in figure.panels if panel.title == name)
         assert panel.note == f"{better} is better"
@@ -199,27 +202,28 @@ def test_recipes_are_ranked_by_each_validator():
 
 
 def test_the_rounds_mark_what_was_returned_and_why_it_stopped():
-    finding = make()
-    finding.rounds[-1].update(kept=False, stopped=f"stopped: class {HOSTILE} is taking over")
-    figure = courses(finding)
+    results = make()
+    stop = RunWarning(WarningCode.CLASS_TAKES_OVER, {"name": HOSTILE, "share": 0.97})
+    results.rounds[-1] = replace(results.rounds[-1], kept=False, stopped=stop)
+    figure = courses(results)
     notes = [cells[-1] for cells in figure.table.rows]
-    assert notes == ["", "", "returned", f"stopped: class {HOSTILE} is taking over"]
-    assert f"Round 2 was stopped: class {HOSTILE} is taking over." in figure.caption
+    assert notes == ["", "", "returned", str(stop)]
+    assert str(replace(stop, round=1)) in figure.caption
     for panel in figure.panels:
         line = re.search(r'<line x1="([\d.]+)" x2="\1" y1="10" y2="\d+" class="returned">', panel.picture)
         dots = [float(found) for found in re.findall(r'<circle cx="([\d.]+)"', panel.picture)]
         assert float(line[1]) in dots
-    assert HOSTILE not in render(finding)
+    assert HOSTILE not in render(results)
 
 
 def test_a_fallen_back_run_says_so(open_page):
     for truth_known in (True, False):
-        finding = make(fell_back=True, truth_known=truth_known)
-        assert [name for name, _ in views(finding)] == ["source only"]
-        verdict = judge(finding)
+        results = make(fell_back=True, truth_known=truth_known)
+        assert [name for name, _ in views(results)] == ["source only"]
+        verdict = judge(results)
         assert verdict.level == "care"
         assert "source-only classifier" in verdict.headline
-        page = open_page(finding)
+        page = open_page(results)
         assert page.locator(".strip dd").first.inner_text().startswith("source only")
         assert page.locator(".tiles .was").count() == 0
         assert "returned: source only" in page.locator("#validators .legend").inner_text()
@@ -230,20 +234,21 @@ def test_a_fallen_back_run_says_so(open_page):
 def test_a_run_whose_classes_differ_in_frequency_alone_says_so():
     """A class that takes most of the target is no sign of collapse there; with labels, the gain is what counts."""
     shares = np.eye(3)[np.zeros(90, int)]
-    for returned, collapsed in ((PRIOR_CORRECTED, False), (None, True)):
-        finding = make(truth_known=False, sharpness=(1.0, 7.0), returned=returned)
-        finding.metrics["adapted"]["target"]["class_shares"] = shares.mean(0).tolist()
-        verdict = judge(finding)
+    for returned, collapsed in ((Returned.PRIOR_CORRECTED, False), (None, True)):
+        results = make(truth_known=False, sharpness=(1.0, 7.0), returned=returned)
+        results.metrics["adapted"]["target"]["class_shares"] = shares.mean(0).tolist()
+        verdict = judge(results)
         assert ("Classes differ in frequency" in verdict.headline) == (not collapsed)
         assert any("collapsed" in warning for warning in verdict.warnings) == collapsed
-    told = judge(make(returned=PRIOR_CORRECTED))
+    told = judge(make(returned=Returned.PRIOR_CORRECTED))
     assert told.headline.startswith("Knowing how frequent classes are raised target accuracy")
 
 
 def test_the_strip_tells_what_is_known_without_labels(open_page):
-    warnings = [f"The class {HOSTILE} is rare.", "The inputs are not comparable."]
-    finding = make(truth_known=False, sharpness=(7.0, 7.0), warnings=warnings, candidates=CANDIDATES)
-    page = open_page(finding)
+    rare = RunWarning(WarningCode.RARE_CLASS, {"name": HOSTILE, "share": 0.001, "count": 1, "classes": 3})
+    warnings = [rare, RunWarning(WarningCode.BACKGROUND, {"source": 0.1, "target": 0.9})]
+    results = make(truth_known=False, sharpness=(7.0, 7.0), warnings=warnings, candidates=CANDIDATES)
+    page = open_page(results)
     told = dict(
         zip(page.locator(".strip dt").all_inner_texts(), page.locator(".strip dd").all_inner_texts(), strict=True)
     )
@@ -251,27 +256,32 @@ def test_the_strip_tells_what_is_known_without_labels(open_page):
     assert told["target accuracy, estimated"].split("\n") == ["81.2%", "75.4% to 87.6%, without labels"]
     assert told["calibration"].split("\n") == ["temperature 1.50", "pseudocal: mixed pairs of target samples"]
     assert told["warnings"].split("\n")[0] == "2"
-    assert page.locator(".warnings li").all_inner_texts() == warnings
+    assert page.locator(".warnings li").all_inner_texts() == [str(warning) for warning in warnings]
     assert page.locator("img[src=x]").count() == 0
     assert page.locator(".strip svg").get_attribute("aria-label") == "Estimated 81.2%, between 75.4% and 87.6%"
-    assert judge(finding).level == "care"
+    assert judge(results).level == "care"
 
 
 def test_the_interval_shows_the_truth_beside_the_estimate(open_page):
-    finding = make()
-    accuracy = finding.after["oracle"]["accuracy"]
-    mark = open_page(finding).locator(".strip svg .truth").bounding_box()
-    track = open_page(finding).locator(".strip svg .track").bounding_box()
+    results = make()
+    accuracy = results.after["oracle"]["accuracy"]
+    mark = open_page(results).locator(".strip svg .truth").bounding_box()
+    track = open_page(results).locator(".strip svg .track").bounding_box()
     assert (mark["x"] + mark["width"] / 2 - track["x"]) / track["width"] == pytest.approx(accuracy, abs=0.01)
-    assert any("misses the measured" in sentence for sentence in judge(finding).sentences)
-    finding.metrics["trust"]["accuracy"] = {"value": accuracy, "low": accuracy - 0.01, "high": accuracy}
-    assert any("holds the measured" in sentence for sentence in judge(finding).sentences)
+    assert any("misses the measured" in sentence for sentence in judge(results).sentences)
+    right = {"value": accuracy, "low": accuracy - 0.01, "high": accuracy}
+    held = replace(results, metrics={**results.metrics, "trust": {**results.metrics["trust"], "accuracy": right}})
+    assert any("holds the measured" in sentence for sentence in judge(held).sentences)
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_all_of_it_fits_a_phone(open_page, scheme):
-    finding = make(warnings=[f"{HOSTILE} " * 5, "x" * 200], candidates=CANDIDATES)
-    page = open_page(finding, viewport={"width": 360, "height": 700}, color_scheme=scheme)
+    warnings = [
+        RunWarning(WarningCode.RARE_CLASS, {"name": name, "share": 0.001, "count": 1, "classes": 3})
+        for name in (f"{HOSTILE} " * 5, "x" * 200)
+    ]
+    results = make(warnings=warnings, candidates=CANDIDATES)
+    page = open_page(results, viewport={"width": 360, "height": 700}, color_scheme=scheme)
     assert page.evaluate("document.documentElement.scrollWidth") <= 360
     assert page.locator("img[src=x]").count() == 0
     assert HOSTILE in page.locator("#recipes td").all_text_contents()

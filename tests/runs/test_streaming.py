@@ -5,6 +5,7 @@ import json
 import numpy as np
 import pytest
 import torch
+from histories import is_start
 from pictures import class_folders
 
 import calida
@@ -39,7 +40,7 @@ def test_a_file_that_goes_missing_during_training_is_named(config, tmp_path):
     gone = sorted((tmp_path / "target" / "lying").iterdir())[3]
 
     def remove(record):
-        if record["kind"] == "start":
+        if is_start(record):
             gone.unlink()
 
     with pytest.raises(InputError, match=f"{gone.name} cannot be read") as caught:

@@ -33,7 +33,7 @@ def run_and_die(config, out):
 
     def die(folder, record):
         add(folder, record)
-        if record["phase"] == "adapt" and record["round"] == 1:
+        if record.phase == "adapt" and record.round == 1:
             os.kill(os.getpid(), signal.SIGKILL)
 
     RunFolder.add_round = die

@@ -5,6 +5,7 @@ import signal
 
 import shift
 import torch
+from histories import is_round
 
 import calida
 
@@ -14,7 +15,7 @@ def adapt_and_die(recipe, folder, options):
     torch.set_num_threads(1)
 
     def observe(record):
-        if record["kind"] == "round":
+        if is_round(record):
             os.kill(os.getpid(), signal.SIGKILL)
 
     source, target, _ = shift.make(rows=200)

@@ -35,8 +35,8 @@ def test_agreement_is_the_share_that_keeps_its_label():
 
 def test_a_round_selects_as_much_as_its_views_agree():
     adapted = run("rer-inf", portion="agreement", noise=0.3)
-    shares = [record["selected"]["share"] for record in adapted.history if "selected" in record]
+    shares = [record.selected.share for record in adapted.history if record.selected is not None]
     assert len(shares) == 3
     assert all(0.3 < share < 1 for share in shares)
     steady = run("rer-inf", portion="agreement")  # without views there is nothing to contradict
-    assert [record["selected"]["share"] for record in steady.history if "selected" in record] == [1.0] * 3
+    assert [record.selected.share for record in steady.history if record.selected is not None] == [1.0] * 3

@@ -7,6 +7,7 @@ import signal
 import pytest
 import shift
 import torch
+from histories import is_round, without_times
 from killed import adapt_and_die
 
 import calida
@@ -14,6 +15,7 @@ from calida.data import split_validation
 from calida.objective import TargetEntropy, Weighted
 from calida.seeds import Seeds
 from calida.uncertainty import renyi_entropy
+from calida.validation import RoundRecord
 
 # The last round is returned, whatever it is worth: these tests are about what training did.
 LAST = {"choice": "last", "guard": False}
@@ -33,20 +35,15 @@ def assert_same(a, b):
     assert all(torch.equal(value, weights(b)[key]) for key, value in weights(a).items())
 
 
-def without_times(history):
-    return [{key: value for key, value in record.items() if key != "seconds"} for record in history]
-
-
 def test_garbage_target_labels_change_no_weight():
     _, _, truth = shift.make(rows=200)
     blind = run()
     for labels in (truth, torch.zeros(200, dtype=torch.long), 3 - truth):
         told = run(oracle_labels=labels)
         assert_same(blind, told)
-        assert "oracle" in told.history[-1]
-        columns = [{key: value for key, value in record.items() if key != "oracle"} for record in told.history]
-        assert without_times(columns) == without_times(blind.history)
-    assert "oracle" not in blind.history[-1]
+        assert told.history[-1].oracle is not None
+        assert without_times(told.history, oracle=None) == without_times(blind.history)
+    assert blind.history[-1].oracle is None
 
 
 def test_the_same_seed_is_the_same_run_and_another_is_not():
@@ -77,7 +74,7 @@ def test_a_term_of_ones_own_takes_part():
     plain, shrunk = run("rer-1", rounds=6), run("rer-1", rounds=6, terms={"shrink": Weighted(Shrink(), 10.0)})
     (x, _), _, _ = shift.make(rows=200)
     assert shrunk.predict(x).features.square().mean() < 0.75 * plain.predict(x).features.square().mean()
-    assert "shrink" in shrunk.history[-1]["terms"]
+    assert "shrink" in shrunk.history[-1].terms
 
 
 @pytest.mark.parametrize("recipe", ["brer-inf-gvr", "dual"])
@@ -110,7 +107,7 @@ def test_images_resume_bit_for_bit_across_the_change_of_memory_layout(tmp_path):
         return calida.adapt((x, torch.arange(40) % 2), target, "brer-inf-gvr", **options, **LAST, **more)
 
     def stop(record):
-        if record["kind"] == "round":
+        if is_round(record):
             raise Stop
 
     for _ in range(3):
@@ -168,10 +165,11 @@ def test_a_damaged_checkpoint_is_refused(tmp_path):
     with pytest.raises(calida.CheckpointError, match="truncated or not a calida file"):
         run(folder=tmp_path, resume=True)
     values = json.loads(whole)
-    del values["values"]["progress"]["multipliers"]
-    path.write_text(json.dumps(values))
-    with pytest.raises(calida.CheckpointError, match="lacks or garbles 'multipliers'"):
-        run(folder=tmp_path, resume=True)
+    for change in ({"multipliers": None}, {"rounds_done": "two"}, {"history": [{"phase": "adapt"}]}):
+        path.write_text(json.dumps({**values, "values": {**values["values"], **change}}))
+        with pytest.raises(calida.CheckpointError, match="is not what calida wrote") as caught:
+            run(folder=tmp_path, resume=True)
+        assert "\n" not in str(caught.value)
 
 
 def test_a_loss_that_is_not_finite_stops_and_names_term_and_step(tmp_path):
@@ -189,7 +187,7 @@ def test_a_loss_that_is_not_finite_stops_and_names_term_and_step(tmp_path):
         f"adapt round 2: the term 'breaks' is nan at step 3; the last good round is saved in {tmp_path}"
     )
     saved = calida.training.read_bundle(tmp_path, "checkpoint")
-    assert saved.values["progress"]["rounds_done"] == 1
+    assert saved.values["rounds_done"] == 1
     assert saved.tensors.keys() >= {f"model/{key}" for key in weights(good)}
     assert all(tensor.isfinite().all() for tensor in saved.tensors.values())
 
@@ -207,19 +205,19 @@ def test_a_gradient_that_is_not_finite_does_not_reach_the_checkpoint(tmp_path):
     with pytest.raises(calida.NonFiniteError, match="adapt round 2: a gradient made the weights infinite or NaN"):
         run("rer-1", terms={"slope": Weighted(Slope(), 0.1)}, folder=tmp_path)
     saved = calida.training.read_bundle(tmp_path, "checkpoint")
-    assert saved.values["progress"]["rounds_done"] == 1
+    assert saved.values["rounds_done"] == 1
     assert all(tensor.isfinite().all() for tensor in saved.tensors.values())
 
 
 def test_an_observer_cannot_change_the_history():
-    adapted = run("rer-1", observe=dict.clear)
-    assert all("source" in record for record in adapted.history)
+    adapted = run("rer-1", observe=lambda event: is_round(event) and event.terms.clear())
+    assert all(record.terms for record in adapted.history)
 
 
 def test_the_last_record_is_about_what_predict_says():
     adapted = run("brer-inf")
     _, target, _ = shift.make(rows=200)
-    recorded = adapted.history[-1]["target"]["entropy"]
+    recorded = adapted.history[-1].target.entropy
     assert float(adapted.predict(target, raw=True).entropy.mean()) == pytest.approx(recorded, rel=1e-5)
 
 
@@ -227,59 +225,61 @@ def test_the_last_record_is_about_what_predict_says():
 def test_the_budget_is_of_the_order_that_is_constrained(order):
     adapted = run("dual", order=order, rounds=1)
     (x, y), _, _ = shift.make(rows=200)
-    state = adapted.history[-1]["multipliers"]["target_entropy"]
+    state = adapted.history[-1].multipliers["target_entropy"]
     source_only = run("source", rounds=0)
     held = split_validation(y, 0.1, Seeds(0))[1]
     expected = renyi_entropy(source_only.predict(x[held], raw=True).log_probs, order).mean()
-    assert state["budget"] == pytest.approx(float(expected), rel=1e-4)
+    assert state.budget == pytest.approx(float(expected), rel=1e-4)
 
 
 def test_records_tell_what_a_round_did():
     records = []
     adapted = run("brer-inf-gvr", observe=records.append)
-    rounds = [record for record in records if record["kind"] == "round"]
+    rounds = [record for record in records if is_round(record)]
     assert rounds == adapted.history
-    assert [(record["phase"], record["round"]) for record in rounds] == [
+    assert [(record.phase, record.round) for record in rounds] == [
         ("pretrain", 0), ("pretrain", 1), ("adapt", 0), ("adapt", 1), ("adapt", 2),
     ]  # fmt: skip
-    last = json.loads(json.dumps(rounds[-1], allow_nan=False))
-    assert last["terms"].keys() == {"likelihood", "pseudo_label", "gradient_variance", "gradient_variance_bounded"}
-    assert last["gradient_variance"].keys() == {"source", "target"}
-    assert all(value > 0 for value in last["gradient_variance"].values())
-    assert last["selected"]["share"] == pytest.approx(0.93, abs=0.02)  # where the portion ends
-    assert sum(last["selected"]["class_shares"]) == pytest.approx(1)
-    assert last["target"]["entropy"] == pytest.approx(last["target"]["aleatoric"] + last["target"]["epistemic"])
-    assert "target" not in rounds[0]
-    assert "target" in rounds[1]  # source-only's predictions, before adaptation
+    last = rounds[-1]
+    assert RoundRecord.from_json(json.loads(json.dumps(last.to_json(), allow_nan=False))) == last
+    assert last.terms.keys() == {"likelihood", "pseudo_label", "gradient_variance", "gradient_variance_bounded"}
+    assert last.gradient_variance.keys() == {"source", "target"}
+    assert all(value > 0 for value in last.gradient_variance.values())
+    assert last.selected.share == pytest.approx(0.93, abs=0.02)  # where the portion ends
+    assert sum(last.selected.class_shares) == pytest.approx(1)
+    assert last.target.entropy == pytest.approx(last.target.aleatoric + last.target.epistemic)
+    assert rounds[0].target is None
+    assert rounds[1].target is not None  # source-only's predictions, before adaptation
 
 
 def test_the_diagnostic_does_not_disturb_training(monkeypatch):
     """Gradient variance is logged every round; a run that does not look ends with the same weights."""
-    from calida.training import rounds
+    from calida.training.network_trainer import NetworkTrainer
+    from calida.training.trainer import RoundDiagnosis
 
     looking = run("rer-1")
-    monkeypatch.setattr(rounds._Round, "_gradient_variances", lambda self: {})
+    monkeypatch.setattr(NetworkTrainer, "diagnose", lambda self: RoundDiagnosis())
     assert_same(looking, run("rer-1"))
 
 
 def test_nothing_selected_trains_on_source_alone():
     adapted = run("rer-inf", portion=0.0)
-    assert adapted.history[-1]["selected"]["share"] == 0
-    assert adapted.history[-1]["terms"].keys() == {"likelihood"}
+    assert adapted.history[-1].selected.share == 0
+    assert adapted.history[-1].terms.keys() == {"likelihood"}
 
 
 def test_variants_of_self_training_do_what_they_say():
     soft = run("rer-inf", temperature=0.25, mrkld=0.1)
-    assert soft.history[-1]["terms"].keys() == {"likelihood", "pseudo_label", "mrkld"}
-    assert soft.history[-1]["target"]["entropy"] > run("rer-inf").history[-1]["target"]["entropy"]
+    assert soft.history[-1].terms.keys() == {"likelihood", "pseudo_label", "mrkld"}
+    assert soft.history[-1].target.entropy > run("rer-inf").history[-1].target.entropy
     for portion in (0.01, 0.5):
-        share = run("rer-inf", selection="global", portion=portion).history[-1]["selected"]["share"]
+        share = run("rer-inf", selection="global", portion=portion).history[-1].selected.share
         assert share == pytest.approx(portion)
 
 
 def test_schedules_differ_in_steps_but_not_in_samples():
     joint, alternate = run("rer-1", schedule="joint"), run("rer-1", schedule="alternate")
-    assert alternate.history[-1]["steps"] == 2 * joint.history[-1]["steps"]
+    assert alternate.history[-1].steps == 2 * joint.history[-1].steps
 
 
 def test_progress_is_printed_a_line_a_round(capsys):

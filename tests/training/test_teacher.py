@@ -3,7 +3,8 @@
 import pytest
 import shift
 import torch
-from test_rounds import Stop, assert_same, run, weights, without_times
+from histories import is_round, without_times
+from test_rounds import Stop, assert_same, run, weights
 
 from calida.errors import InputError
 from calida.model import follow, make_teacher
@@ -43,12 +44,12 @@ def test_a_teacher_that_follows_at_once_is_the_student():
 def test_the_last_record_is_about_what_is_returned():
     adapted, (_, target, _) = run(**TEACHER), shift.make(rows=200)
     entropy = float(adapted.predict(target, raw=True).entropy.mean())
-    assert adapted.history[-1]["target"]["entropy"] == pytest.approx(entropy, rel=1e-5)
+    assert adapted.history[-1].target.entropy == pytest.approx(entropy, rel=1e-5)
 
 
 def test_a_run_with_a_teacher_resumes_bit_for_bit(tmp_path):
     def stop(record):
-        if record["kind"] == "round":
+        if is_round(record):
             raise Stop
 
     for _ in range(4):  # two epochs of pre-training, two of three rounds
@@ -77,7 +78,7 @@ def test_consistency_is_labelled_by_the_teacher(monkeypatch):
 def test_a_memory_is_the_shorter_of_its_rounds_and_its_steps():
     """What is shorter decides, and the other is as good as absent."""
     rounds, both = run("calida", memory=0.5, max_steps="inf"), run("calida", memory=0.5)
-    steps = run("calida", memory=1e12, max_steps=0.5 * rounds.history[-1]["steps"])
+    steps = run("calida", memory=1e12, max_steps=0.5 * rounds.history[-1].steps)
     assert_same(rounds, both)
     assert_same(rounds, steps)
 

@@ -1,21 +1,29 @@
 """Which round is kept: hand-made records against the rule in words."""
 
 import itertools
+import json
 import random
+from dataclasses import replace
 
 import pytest
+from histories import labeled, unlabeled
 
 from calida.errors import InputError
+from calida.run_warnings import RunWarning, WarningCode
+from calida.shift import MeasuredShift
 from calida.validation import (
     DEFAULT_RULE,
     LAST,
-    PRIOR_CORRECTED,
     SOURCE_ONLY,
     TOLERANCE,
     VALIDATORS,
     VOTERS,
+    Decision,
+    Reason,
+    Returned,
+    RoundRecord,
     check_rule,
-    explain_choice,
+    decide,
     merit,
     prefers,
     votes,
@@ -28,8 +36,8 @@ RULES = (DEFAULT_RULE, LAST, *VALIDATORS)
 def record(keys, index=None, rounds=None, **more):
     """A round whose validators stand at these keys, for which more is better whatever the validator."""
     values = {name: VALIDATORS[name].key(keys[name]) for name in VALIDATORS}  # turned twice is as it was
-    place = {"phase": "pretrain", "round": 1, "rounds": 2} if index is None else {"phase": "adapt", "round": index}
-    return {"kind": "round", **place, **({} if index is None else {"rounds": rounds}), "validators": values, **more}
+    place = ("pretrain", 1, 2) if index is None else ("adapt", index, rounds)
+    return RoundRecord(*place, labeled(), target=unlabeled(), validators=values, **more)
 
 
 def even(value):
@@ -39,17 +47,17 @@ def even(value):
 def kept_by(rule, guard, all_keys):
     """Feed rounds one after another, as a run does; give the history."""
     start, *later = all_keys
-    history = [{"kind": "round", "phase": "pretrain", "round": 0, "kept": True}, record(start, kept=True)]
+    history = [RoundRecord("pretrain", 0, 2, labeled()), record(start)]
     for index, keys in enumerate(later):
         now = record(keys, index, len(later))
-        history.append({**now, "kept": prefers(rule, now, history, guard)})
+        history.append(replace(now, kept=prefers(rule, now, history, guard)))
     return history
 
 
 def last_kept(history):
     """The number of the kept round, 0 for source only."""
-    looked = [past for past in history if "validators" in past]
-    return max(place for place, past in enumerate(looked) if past["kept"])
+    looked = [past for past in history if past.validators]
+    return max(place for place, past in enumerate(looked) if past.kept)
 
 
 def random_runs(count, rounds=5, seed=0):
@@ -69,7 +77,7 @@ def test_with_the_guard_no_round_is_kept_that_loses_the_vote(rule):
         history = kept_by(rule, True, run)
         for keys, past in zip(run[1:], history[2:], strict=True):
             if won(keys, run[0]) < MAJORITY:
-                assert not past["kept"]
+                assert not past.kept
                 refused += 1
     assert refused > 20
 
@@ -77,7 +85,7 @@ def test_with_the_guard_no_round_is_kept_that_loses_the_vote(rule):
 @pytest.mark.parametrize("rule", RULES)
 def test_without_the_guard_the_first_round_is_always_kept(rule):
     for run in [*random_runs(30), [even(1.0), even(-1.0)], [even(0.0), even(0.0)]]:
-        assert kept_by(rule, False, run)[2]["kept"]
+        assert kept_by(rule, False, run)[2].kept
 
 
 @pytest.mark.parametrize("guard", [False, True])
@@ -97,7 +105,7 @@ def test_a_validators_name_picks_its_best_round(name):
     for run in random_runs(40):
         assert last_kept(kept_by(name, False, run)) == max(range(1, len(run)), key=lambda place: run[place][name])
     scale = {"low": 0.1, "high": 0.9}
-    values = {word: {"validators": {**even(0.0), name: value}} for word, value in scale.items()}
+    values = {word: replace(record(even(0.0)), validators={**even(0.0), name: value}) for word, value in scale.items()}
     better = "high" if VALIDATORS[name].higher_is_better else "low"
     assert max(values, key=lambda word: merit(name, values[word])) == better
 
@@ -131,11 +139,9 @@ def test_of_equal_rounds_the_first_is_kept(rule):
 def test_the_default_rule_keeps_the_last_of_rounds_that_hardly_differ():
     """Each is measured against the best there was, so that many small steps down do not add up."""
     history = kept_by(DEFAULT_RULE, False, [even(value) for value in (0.0, 2.0, 1.992, 1.991, 1.989)])
-    assert [past["kept"] for past in history[2:]] == [True, True, True, False]
+    assert [past.kept for past in history[2:]] == [True, True, True, False]
     assert last_kept(history) == 3
-    assert explain_choice(history, DEFAULT_RULE, False)[1].startswith(
-        "Of all rounds, it is the last whose corr-c is the best or less than 0.5% from it"
-    )
+    assert decide(history, DEFAULT_RULE, False).reason == Reason.NEAR_BEST
     assert last_kept(kept_by(DEFAULT_RULE, True, [even(0.0), even(1.0), even(1.0)])) == 2
     assert last_kept(kept_by(DEFAULT_RULE, True, [even(0.0), even(0.0), even(0.0)])) == 0
 
@@ -148,9 +154,10 @@ def test_a_round_that_won_the_vote_may_differ_from_the_source_only_classifier_by
         return {**even(3.0), "corr-c": value}
 
     history = kept_by(DEFAULT_RULE, True, [start, elected(1.991), elected(1.989), elected(1.9905)])
-    assert [past["kept"] for past in history[2:]] == [True, False, True]
-    _, reason = explain_choice(history, DEFAULT_RULE, True)
-    assert "it is the last whose corr-c is less than 0.5% under that classifier's; 4 of 5" in reason
+    assert [past.kept for past in history[2:]] == [True, False, True]
+    decision = decide(history, DEFAULT_RULE, True)
+    assert decision.reason == Reason.NEAR_SOURCE_ONLY
+    assert decision.votes == tuple(name for name in VOTERS if name != "corr-c")
     assert last_kept(kept_by("corr-c", True, [start, elected(1.991)])) == 0
 
 
@@ -158,7 +165,7 @@ def test_without_the_guard_the_source_only_classifier_is_no_rival():
     """A round that is far under it is the best there is."""
     history = kept_by(DEFAULT_RULE, False, [even(3.0), even(2.0), even(1.0)])
     assert last_kept(history) == 1
-    assert explain_choice(history, DEFAULT_RULE, False)[1].startswith("Of all rounds, it has the best corr-c;")
+    assert decide(history, DEFAULT_RULE, False).reason == Reason.BEST
 
 
 def test_votes_name_the_voters_that_find_a_round_better():
@@ -167,7 +174,7 @@ def test_votes_name_the_voters_that_find_a_round_better():
     ):
         keys = {**even(0.0), **dict.fromkeys(better, 1.0)}
         assert votes(record(keys, 0, 1), record(even(0.0))) == list(better)
-        assert prefers(LAST, record(keys, 0, 1), [record(even(0.0), kept=True)], True) == (len(better) >= MAJORITY)
+        assert prefers(LAST, record(keys, 0, 1), [record(even(0.0))], True) == (len(better) >= MAJORITY)
 
 
 def test_a_tie_is_no_vote():
@@ -178,59 +185,43 @@ def test_records_may_hold_more_than_is_read():
     """Oracle figures, and rounds that were not looked at, do not enter."""
     for run in random_runs(10):
         plain = kept_by(DEFAULT_RULE, True, run)
-        told = [{**past, "oracle": {"accuracy": 1.0 / (1 + place)}} for place, past in enumerate(plain)]
+        told = [replace(past, oracle=labeled(1.0 / (1 + place))) for place, past in enumerate(plain)]
         for place in range(2, len(plain)):
-            assert prefers(DEFAULT_RULE, told[place], told[:place], True) == plain[place]["kept"]
+            assert prefers(DEFAULT_RULE, told[place], told[:place], True) == plain[place].kept
 
 
 @pytest.mark.parametrize("guard", [False, True])
 @pytest.mark.parametrize("rule", RULES)
-def test_the_explanation_names_the_round_that_was_kept(rule, guard):
+def test_the_decision_names_the_round_that_was_kept(rule, guard):
     seen = set()
     for run in [*random_runs(30, seed=2), [even(0.0), *[even(-1.0)] * 5]]:
         history = kept_by(rule, guard, run)
-        place, reason = explain_choice(history, rule, guard)
-        number = last_kept(history)
-        assert place == (SOURCE_ONLY if number == 0 else f"round {number} of 5")
+        decision, number = decide(history, rule, guard), last_kept(history)
+        assert decision.candidate == (SOURCE_ONLY if number == 0 else f"round {number} of 5")
+        assert (decision.rule, decision.guard) == (rule, guard)
         seen.add(number == 0)
-        assert reason.endswith(".")
-        assert "\n" not in reason
-        if number and guard:
-            for name in VOTERS:
-                assert (name in reason.split("prefer it")[1]) == (run[number][name] > run[0][name])
-            assert f"{won(run[number], run[0])} of {len(VOTERS)} prefer it" in reason
-        if rule in VALIDATORS:
-            assert rule in reason
+        if number == 0:
+            assert decision.reason == Reason.NO_ROUND_HELPED
+        else:
+            assert decision.votes == tuple(name for name in VOTERS if run[number][name] > run[0][name])
+            assert (decision.reason == Reason.LAST_ROUND) == (rule == LAST)
+        assert Decision.from_json(json.loads(json.dumps(decision.to_json()))) == decision
     assert seen == ({True, False} if guard else {False})
 
 
-def test_where_no_round_won_the_explanation_says_what_was_asked_of_them():
-    """By the rule "last" nothing but the votes; by the default one as good a value too; by others a better one."""
-    run = [even(0.0), even(-1.0)]
-    votes_needed = f"no round won {MAJORITY} of {len(VOTERS)} votes ({', '.join(VOTERS)})"
-    for rule in RULES:
-        _, reason = explain_choice(kept_by(rule, True, run), rule, True)
-        assert votes_needed in reason
-        assert ("value of" in reason) == (rule != LAST)
-        assert ("as good a value of corr-c as the source-only" in reason) == (rule == DEFAULT_RULE)
-        assert rule not in VALIDATORS or f"a better value of {rule} than the source-only" in reason
+def test_a_run_that_was_stopped_says_in_which_round():
+    stop = RunWarning(WarningCode.CLASS_TAKES_OVER, {"name": "1", "share": 0.97})
+    run = [record(even(0.0)), record(even(1.0), 0, 2, kept=False, stopped=stop)]
+    assert decide(run, DEFAULT_RULE, True) == Decision(Returned.SOURCE_ONLY, Reason.NO_ROUND_HELPED, stopped_round=0)
 
 
 def apart(as_it_is, by_class=9.0, centred=9.0):
     """Shares that clearly help, if it is them that differ."""
-    found = {
-        "source_shares": [0.5, 0.5],
-        "target_shares": [0.9, 0.1],
-        "share_error": 0.13,
-        "changed": 100,
-        "gain": 20.1,
-    }
-    places = {"separation": as_it_is, "class_separation": by_class, "centred_separation": centred}
-    return {"shift": {**places, **found}}
+    return MeasuredShift((0.5, 0.5), (0.9, 0.1), 0.13, 100, 20.1, 0.9, as_it_is, by_class, centred)
 
 
 NEAR, FAR, ALIKE, MOVED = apart(2.9), apart(3.1, 3.1), apart(9.0, 2.9, 2.0), apart(9.0, 2.9, 1.8)
-SMALL = {"shift": {"separation": 9.0, "centred_separation": 9.0}}  # too few samples of the same classes
+SMALL = apart(9.0, None)  # too few samples of the same classes
 
 
 @pytest.mark.parametrize("rule", RULES)
@@ -243,18 +234,17 @@ SMALL = {"shift": {"separation": 9.0, "centred_separation": 9.0}}  # too few sam
         (FAR, True, True),
         (MOVED, True, True),
         (SMALL, True, True),
-        ({}, True, True),
+        (None, True, True),
     ],
 )
 def test_where_nothing_tells_the_domains_apart_the_guard_keeps_source_only(rule, measured, guard, kept):
     """However well a round does by the validators; without the guard, and where it is not known, rounds are judged."""
-    start, better = record(even(0.0), kept=True, **measured), record(even(1.0), 0, 1)
+    start, better = record(even(0.0), shift=measured), record(even(1.0), 0, 1)
     assert prefers(rule, better, [start], guard) == kept
-    place, reason = explain_choice([start, {**better, "kept": kept}], rule, guard)
-    assert place == ("round 1 of 1" if kept else SOURCE_ONLY)
-    assert ("adapt to" in reason) == (not kept)
-    assert ("2.9 standard deviations" in reason) == (measured == NEAR and guard)
-    assert ("Class frequencies explain" in reason and "but 2.9 if" in reason) == (measured == ALIKE)
+    decision = decide([start, replace(better, kept=kept)], rule, guard)
+    assert decision.returned == (Returned.ROUND if kept else Returned.SOURCE_ONLY)
+    assert (decision.reason == Reason.NO_SHIFT) == (not kept)
+    assert decision.shift == (None if kept else measured)
 
 
 @pytest.mark.parametrize(
@@ -270,18 +260,15 @@ def test_where_nothing_tells_the_domains_apart_the_guard_keeps_source_only(rule,
 )
 def test_where_classes_differ_in_frequency_alone_source_only_is_told(changes, told):
     """If that is sure, and more answers turn right than as many would by chance."""
-    start = record(even(0.0), kept=True, **apart(9.0, 2.9))
-    start["shift"] |= changes
-    run = [start, record(even(1.0), 0, 1, kept=False)]
-    place, reason = explain_choice(run, DEFAULT_RULE, True)
-    assert place == (PRIOR_CORRECTED if told else SOURCE_ONLY)
-    assert ("changes 100 answers; about 20 more" in reason) == told
+    found = replace(apart(9.0, 2.9), **changes)
+    run = [record(even(0.0), shift=found), record(even(1.0), 0, 1, kept=False)]
+    expected = Returned.PRIOR_CORRECTED if told else Returned.SOURCE_ONLY
+    assert decide(run, DEFAULT_RULE, True).returned == expected
 
 
 def test_a_recipe_without_adaptation_says_so():
-    place, reason = explain_choice([record(even(0.0), kept=True)], DEFAULT_RULE, True)
-    assert place == SOURCE_ONLY
-    assert reason == "The recipe trains on source alone."
+    decision = decide([record(even(0.0))], DEFAULT_RULE, True)
+    assert decision == Decision(Returned.SOURCE_ONLY, Reason.SOURCE_RECIPE)
 
 
 @pytest.mark.parametrize(

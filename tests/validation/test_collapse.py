@@ -1,27 +1,23 @@
 """Signs that a run goes wrong: each reason on records that have it alone, and none on healthy ones."""
 
+from dataclasses import replace
+
 import pytest
+from histories import EVEN, labeled, unlabeled
 
-from calida.validation import VOTERS, collapse, dominant_class, warnings_of
+from calida.run_warnings import RunWarning, WarningCode
+from calida.validation import VALIDATORS, VOTERS, RoundRecord, collapse, dominant_class, warnings_of
 from calida.validation.collapse import _FALSELY_SURE, _FORGOTTEN
-
-EVEN = [0.25] * 4
 
 
 def record(shares=EVEN, entropy=0.4, accuracy=0.95, source_entropy=0.1, source_shares=EVEN, confidence=0.9, **more):
-    return {
-        "kind": "round",
-        "round": 2,
-        "target": {"class_shares": list(shares), "entropy": entropy, "confidence": confidence},
-        "source": {"class_shares": list(source_shares), "entropy": source_entropy, "accuracy": accuracy},
-        "validators": dict.fromkeys(VOTERS, 0.5),
-        "kept": True,
-        **more,
-    }
+    more = {"validators": dict.fromkeys(VALIDATORS, 0.5), **more}
+    source = labeled(accuracy, source_entropy, source_shares)
+    return RoundRecord("adapt", 2, 5, source, target=unlabeled(entropy, shares, confidence), **more)
 
 
 START = record(entropy=0.6)
-HISTORY = [{"kind": "round", "round": 0, "source": {"accuracy": 0.2}}, START]
+HISTORY = [RoundRecord("pretrain", 0, 2, labeled(0.2)), START]
 
 
 def test_healthy_rounds_go_on():
@@ -37,8 +33,10 @@ def test_healthy_rounds_go_on():
 
 
 def test_a_class_that_takes_over_stops_the_run():
-    assert collapse(record([0.01, 0.97, 0.01, 0.01]), HISTORY) == ("stopped: class 1 is taking over, 97% of the target")
-    assert collapse(record([1.0, 0, 0, 0]), HISTORY).startswith("stopped: class 0 is taking over, 100%")
+    expected = RunWarning(WarningCode.CLASS_TAKES_OVER, {"name": "1", "share": 0.97})
+    assert collapse(record([0.01, 0.97, 0.01, 0.01]), HISTORY) == expected
+    named = collapse(record([1.0, 0, 0, 0]), HISTORY, ["cat", "dog", "cow", "hen"])
+    assert named.values == {"name": "cat", "share": 1.0}
 
 
 def test_a_class_that_was_there_before_adaptation_does_not():
@@ -56,16 +54,15 @@ def test_a_class_that_is_as_large_on_source_does_not():
 def test_a_class_that_takes_the_source_as_well_is_still_taking_over():
     """The usual collapse is of the network, on both domains: its own source shares are no measure."""
     taken = [0.01, 0.97, 0.01, 0.01]
-    assert collapse(record(taken, source_shares=taken), HISTORY).startswith("stopped: class 1 is taking over")
+    assert collapse(record(taken, source_shares=taken), HISTORY).code == WarningCode.CLASS_TAKES_OVER
 
 
 def test_false_certainty_stops_the_run():
     """Entropy on target far under that on source in the same round; on the border it goes on."""
-    border = _FALSELY_SURE * START["source"]["entropy"]
+    border = _FALSELY_SURE * START.source.entropy
     assert collapse(record(entropy=1.01 * border), HISTORY) is None
-    reason = collapse(record(entropy=0.99 * border), HISTORY)
-    assert reason.startswith(f"stopped: entropy on target fell to {0.99 * border:.2g} nats")
-    assert "0.1 on source" in reason
+    expected = RunWarning(WarningCode.FALSE_CERTAINTY, {"target": 0.99 * border, "source": 0.1})
+    assert collapse(record(entropy=0.99 * border), HISTORY) == expected
     # An easy task: both domains have become certain.
     assert collapse(record(entropy=0.99 * border, source_entropy=border), HISTORY) is None
 
@@ -74,8 +71,8 @@ def test_a_forgotten_source_stops_the_run():
     """Measured from chance, 25% of four classes; on the border it goes on."""
     lost = _FORGOTTEN * (0.95 - 0.25)
     assert collapse(record(accuracy=0.95 - 0.99 * lost), HISTORY) is None
-    reason = collapse(record(accuracy=0.95 - 1.01 * lost), HISTORY)
-    assert reason == f"stopped: accuracy on source validation fell from 95% to {0.95 - 1.01 * lost:.0%}"
+    expected = RunWarning(WarningCode.SOURCE_FORGOTTEN, {"before": 0.95, "now": 0.95 - 1.01 * lost})
+    assert collapse(record(accuracy=0.95 - 1.01 * lost), HISTORY) == expected
 
 
 def test_a_source_that_was_never_learnt_cannot_be_forgotten():
@@ -96,7 +93,7 @@ def test_the_round_before_adaptation_is_what_counts_not_the_last_one():
         reasons.append(collapse(record(shares), history))
         history.append(record(shares))
     assert reasons[0] is None
-    assert reasons[-1].startswith("stopped: class 0 is taking over")
+    assert reasons[-1].code == WarningCode.CLASS_TAKES_OVER
 
 
 @pytest.mark.parametrize("classes", [2, 4, 10, 345])
@@ -133,26 +130,28 @@ def test_classes_are_judged_by_their_share_not_by_their_place():
 def test_warnings_tell_of_the_start_and_of_stops():
     assert warnings_of([*HISTORY, record()]) == []
     leaning = record([0.01, 0.97, 0.01, 0.01])
-    (warning,) = warnings_of([HISTORY[0], leaning, record(leaning["target"]["class_shares"])])
-    assert warning.startswith("Before adaptation, class 1 already got 97% of the target and 25% of source")
-    stopped = record([0.01, 0.97, 0.01, 0.01], kept=False, stopped="stopped: class 1 is taking over")
-    assert warnings_of([*HISTORY, stopped]) == ["Round 3 was stopped: class 1 is taking over."]
+    (warning,) = warnings_of([HISTORY[0], leaning, record(leaning.target.class_shares)])
+    assert warning == RunWarning(WarningCode.DOMINANT_BEFORE, {"name": "1", "share": 0.97, "expected": 0.25})
+    stop = collapse(record([0.01, 0.97, 0.01, 0.01]), HISTORY)
+    stopped = record([0.01, 0.97, 0.01, 0.01], kept=False, stopped=stop)
+    assert warnings_of([*HISTORY, stopped]) == [replace(stop, round=2)]
 
 
 @pytest.mark.parametrize(("confidence", "warned"), [(0.9, False), (0.96, True)])
 def test_class_shares_that_moved_further_than_doubt_explains_are_told_of(confidence, warned):
     """Shares 0.1 apart are more than twice a doubt of 0.04, and less than twice one of 0.1."""
     start, moved = record(confidence=confidence), record([0.35, 0.25, 0.25, 0.15], confidence=0.99)
-    sentence = "Adaptation moved class shares by 10.0% of the target"
-    assert [text.startswith(sentence) for text in warnings_of([start, moved])] == [True] * warned
+    found = warnings_of([start, moved])
+    assert [one.code for one in found] == [WarningCode.SHARES_MOVED] * warned
+    assert all(one.values == pytest.approx({"moved": 0.1, "doubt": 1 - confidence}) for one in found)
     # What counts is what is returned: a round that was not kept moved nothing.
-    assert warnings_of([start, {**moved, "kept": False}]) == []
+    assert warnings_of([start, replace(moved, kept=False)]) == []
 
 
 def test_a_source_that_was_partly_forgotten_is_told_of():
     assert warnings_of([record(accuracy=0.95), record(accuracy=0.91)]) == []
     (warning,) = warnings_of([record(accuracy=0.95), record(accuracy=0.89)])
-    assert warning.startswith("Source validation accuracy fell from 95.0% to 89.0%")
+    assert warning == RunWarning(WarningCode.SOURCE_LOSS, {"before": 0.95, "now": 0.89})
     assert warnings_of([record(accuracy=0.95), record(accuracy=0.89, kept=False)]) == []
 
 
@@ -160,7 +159,7 @@ def test_certainty_and_a_lost_source_are_forgiven_where_most_validators_are_plea
     """An easy target, or BatchNorm on the target's statistics; one class for all is forgiven by nobody."""
     half = len(VOTERS) // 2
     for pleased, goes_on in ((half, False), (half + 1, True)):
-        values = dict.fromkeys(VOTERS, 0.5) | dict.fromkeys(VOTERS[:pleased], 0.9)
+        values = dict.fromkeys(VALIDATORS, 0.5) | dict.fromkeys(VOTERS[:pleased], 0.9)
         for bad in ({"entropy": 1e-6}, {"accuracy": 0.2}):
             assert (collapse(record(**bad, validators=values), HISTORY) is None) == goes_on
         assert collapse(record([1.0, 0, 0, 0], validators=values), HISTORY) is not None

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 import torch
 
+from calida.uncertainty import accuracy
 from calida.validation import (
-    accuracy,
     class_correlation,
     ensemble_agreement,
     information,

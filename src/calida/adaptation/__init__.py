@@ -3,6 +3,18 @@
 from calida.adaptation.adapt import adapt, adapt_with
 from calida.adaptation.adapted import Adapted, Trust, load
 from calida.adaptation.checks import choose_device
-from calida.adaptation.options import AUTO, AUTO_RECIPES, RunOptions
+from calida.adaptation.models import AUTO, MODELS
+from calida.adaptation.options import AUTO_RECIPES, RunOptions
 
-__all__ = ["AUTO", "AUTO_RECIPES", "Adapted", "RunOptions", "Trust", "adapt", "adapt_with", "choose_device", "load"]
+__all__ = [
+    "AUTO",
+    "AUTO_RECIPES",
+    "MODELS",
+    "Adapted",
+    "RunOptions",
+    "Trust",
+    "adapt",
+    "adapt_with",
+    "choose_device",
+    "load",
+]

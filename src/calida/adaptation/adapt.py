@@ -3,22 +3,25 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from calida.adaptation.adapted import Adapted
 from calida.adaptation.auto import try_recipes
+from calida.adaptation.auto_model import try_models
 from calida.adaptation.checks import Array, check_domains, whole
-from calida.adaptation.options import AUTO, RunOptions
+from calida.adaptation.frames import encode_frames, with_table
+from calida.adaptation.models import AUTO
+from calida.adaptation.options import RunOptions
 from calida.adaptation.task import Task
 from calida.data import ImageFiles, Labeled, Scale, as_labels, split_validation, take
 from calida.errors import InputError
 from calida.objective import Weighted
 from calida.recipes import DEFAULT_RECIPE, Recipe
 from calida.seeds import Seeds
-from calida.training import Domains, Record
+from calida.training import Domains, Observe, RunEvent
 
 
 def adapt(
@@ -31,20 +34,21 @@ def adapt(
     start: Adapted | None = None,
     folder: str | os.PathLike[str] | None = None,
     resume: bool = False,
-    observe: Callable[[Record], None] | None = None,
+    observe: Observe | None = None,
     terms: Mapping[str, Weighted] | None = None,
     oracle_labels: Array | None = None,
     **options: Any,
 ) -> Adapted:
     """Train on labelled `source` (x, y), adapt to unlabelled `target`, and return the classifier.
 
-    Samples are vectors [N, D] or images [N, H, W], [N, C, H, W] or [N, H, W, C]; labels are 0..K-1. `options` are those
-    of `RunOptions` (seed, device, backbone, validation, choice, calibration, guard, ...) and settings of the recipe
-    (rounds, batch_size, ...). A batch is never larger than the domain it comes from.
+    Samples are vectors [N, D], images [N, H, W], [N, C, H, W] or [N, H, W, C], or data frames with columns of any kind;
+    labels are 0..K-1. `options` are those of `RunOptions` (seed, device, backbone, validation, choice, calibration,
+    guard, ...) and settings of the recipe (rounds, batch_size, ...). A batch is never larger than the domain it comes
+    from.
 
     A `start` is a classifier that was trained on source before (`Adapted.source_only`, or what the recipe `source`
     gave): training begins with adaptation then. `terms` adds terms to adaptation. With `folder`, each round leaves a
-    checkpoint that `resume=True` goes on from. `observe` gets every record as training goes on.
+    checkpoint that `resume=True` goes on from. `observe` hears every `RunEvent` as training goes on.
 
     `oracle_labels` are the target's true labels, if known: they only add "oracle" figures to the history and never
     reach training.
@@ -74,7 +78,7 @@ def adapt_with(
     start: Adapted | None,
     folder: str | os.PathLike[str] | None,
     resume: bool,
-    observe: Callable[[Record], None],
+    observe: Observe,
     terms: Mapping[str, Weighted],
     oracle_labels: Array | None,
 ) -> Adapted:
@@ -88,6 +92,8 @@ def adapt_with(
         raise InputError("resume=True needs the folder of the run")
     if start is not None and options.backbone == "auto":
         options = replace(options, backbone=start.network.backbone)
+    known = start.preparation.table if start is not None and start.preparation is not None else None
+    source, target, table = encode_frames(source, target, known)
     x, y, target_x, classes = check_domains(source, target, num_classes)
     kept, held = split_validation(y, options.validation, Seeds(options.seed))
     for name, count in {"source (less validation)": len(kept), "target": len(target_x)}.items():
@@ -102,11 +108,17 @@ def adapt_with(
         None if oracle_labels is None else as_labels(oracle_labels, len(target_x), classes, "oracle")[0],
         start,
     )
-    place, recipes = None if folder is None else Path(folder), options.recipes()
-    if options.recipe == AUTO:
-        return try_recipes(task, recipes, place, observe, resume)
-    return task.train(recipes[0], place, observe, resume)
+    place, recipes = None if folder is None else Path(folder), options.recipes(vectors=target_x.ndim == 2)
+    if options.model == AUTO:
+        adapted = try_models(task, recipes[0], place, observe, resume)
+    elif len(recipes) > 1:
+        adapted = try_recipes(task, recipes, place, observe, resume)
+    else:
+        adapted = task.train(recipes[0], place, observe, resume)
+    if table is None:
+        return adapted
+    return with_table(adapted, table, x, tuple(class_names or map(str, range(classes))))
 
 
-def _ignore(record: Record) -> None:
+def _ignore(event: RunEvent) -> None:
     """An observer that has seen enough."""

@@ -4,24 +4,36 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from calida.adaptation.checks import Array, choose_device, whole
-from calida.data import ImageFiles, SavedPreparation, Scale, as_inputs, check_scale
+from calida.adaptation.models import CANNOT_BE_SAVED, blank_classifier
+from calida.data import ImageFiles, SavedPreparation, Scale, as_frame, as_inputs, check_scale, is_frame
 from calida.errors import CheckpointError, InputError
-from calida.estimation import Estimate
-from calida.model import Classifier, Network, Prediction, build_classifier, predict
+from calida.estimation import Estimate, SetCalibration, check_level
+from calida.json_values import from_json, to_json
+from calida.model import AnyClassifier, Network, Prediction, predict
 from calida.recipes import Recipe
+from calida.run_warnings import RunWarning
 from calida.seeds import Seeds
-from calida.training import Bundle, Record, has_bundle, load_weights, read_bundle, write_bundle
-from calida.validation import DomainPredictions
+from calida.training import (
+    Bundle,
+    has_bundle,
+    load_weights,
+    read_bundle,
+    with_prefix,
+    without_prefix,
+    write_bundle,
+)
+from calida.validation import ENSV, VALIDATORS, Decision, DomainPredictions, Returned, RoundRecord, explain
 
 _ADAPTED, SOURCE_ONLY_FILES = "model", "source-only"
+_SETS = "prediction-sets"  # before the names of their tensors, beside those of the network
 _DROPOUT_SAMPLES = 20
 
 
@@ -32,32 +44,51 @@ class Trust:
     temperature: float  # that its probabilities are given at
     calibration: str  # how the temperature was found
     accuracy: Estimate  # on target
-    returned: str  # which of the candidates was returned, "source only" or "round 3 of 10"
-    reason: str  # why, in a sentence
-    warnings: tuple[str, ...] = ()  # of the guard
+    decision: Decision  # which of the candidates was returned, and what says so
+    warnings: tuple[RunWarning, ...] = ()  # of the guard
     candidates: Mapping[str, Mapping[str, float]] = field(default_factory=dict)  # recipes, if several were tried
 
+    def __post_init__(self) -> None:
+        columns = [row.keys() for row in self.candidates.values()]
+        if any(column != columns[0] or column - {*VALIDATORS, ENSV} for column in columns):
+            raise ValueError("the table of recipes has other columns than validators")
+
+    @property
+    def returned(self) -> str:
+        """The returned candidate's name, "source only" or "round 3 of 10"."""
+        return self.decision.candidate
+
+    @property
+    def reason(self) -> str:
+        """Why it was returned, in words."""
+        return explain(self.decision)
+
     def to_json(self) -> dict[str, Any]:
-        return {**asdict(self), "warnings": list(self.warnings)}
+        """With the words beside the codes, for those who read the file."""
+        words = {"returned": self.returned, "reason": self.reason}
+        warnings = [warning.to_json() for warning in self.warnings]
+        return {**to_json(self), **words, "decision": self.decision.to_json(), "warnings": warnings}
 
     @staticmethod
-    def from_json(values: Mapping[str, Any]) -> Trust:
-        return Trust(**{**values, "accuracy": Estimate(**values["accuracy"]), "warnings": tuple(values["warnings"])})
+    def from_json(values: Any, place: str = "what is known of a classifier") -> Trust:
+        return from_json(Trust, values, place)
 
 
 @dataclass(frozen=True)
 class Adapted:
     """A classifier that has met its target domain."""
 
-    classifier: Classifier
+    classifier: AnyClassifier
     network: Network
     recipe: Recipe
     seed: int = 0
-    history: list[Record] = field(default_factory=list)
+    history: list[RoundRecord] = field(default_factory=list)
     source_only: Adapted | None = None  # the same classifier before it met the target
-    card: SavedPreparation | None = None  # how its data were read from files, if they were
+    preparation: SavedPreparation | None = None  # how its data were read from files or data frames, if they were
     trust: Trust | None = None
     predictions: DomainPredictions | None = field(default=None, repr=False)  # made when it was trained, not saved
+    set_calibration: SetCalibration | None = field(default=None, repr=False)
+    right: Tensor | None = field(default=None, repr=False)  # how likely each answer on target is right, not saved
 
     @property
     def temperature(self) -> float:
@@ -73,8 +104,11 @@ class Adapted:
     ) -> Prediction:
         """Labels, probabilities, entropy, aleatoric and epistemic uncertainty of new samples, as CPU tensors.
 
-        Probabilities are calibrated; `raw` gives the network's own.
+        A classifier of tables reads data frames as they are. Probabilities are calibrated; `raw` gives the network's
+        own.
         """
+        if is_frame(x) and self.preparation is not None and self.preparation.table is not None:
+            x = self.preparation.target(self.preparation.table.apply(as_frame(x, "the input"), "the input"))
         inputs = as_inputs(x, "the input")
         if tuple(inputs.shape[1:]) != self.network.input_shape:
             raise InputError(
@@ -85,10 +119,37 @@ class Adapted:
             num_samples = max(self.recipe.posterior.num_samples, _DROPOUT_SAMPLES if monte_carlo_dropout else 1)
         samples, rows = whole(num_samples, "num_samples", 1), whole(batch_size, "batch_size", 1)
         prediction = predict(self.classifier, inputs, samples, Seeds(self.seed), rows, monte_carlo_dropout)
+        if self.trust is not None and self.trust.decision.returned == Returned.AVERAGE and self.source_only is not None:
+            other = self.source_only.classifier
+            before = predict(other, inputs, samples, Seeds(self.seed), rows, monte_carlo_dropout)
+            prediction = prediction.averaged_with(before)
         return prediction if raw else prediction.tempered(self.temperature)
+
+    def predict_sets(self, x: Array | ImageFiles, level: float = 0.9, num_samples: int | None = None) -> Tensor:
+        """For each sample the classes that should hold the right one at this level, as booleans: [N, K].
+
+        Refused where the source validation samples are too few for the level; docs/prediction-sets.md says how sure
+        the level is.
+        """
+        self.check_sets(level)
+        return self.sets_of(self.predict(x, num_samples, raw=True), level)
+
+    def sets_of(self, raw: Prediction, level: float) -> Tensor:
+        """The sets of a prediction that was made with `raw=True`: [N, K] booleans."""
+        assert self.set_calibration is not None
+        return self.set_calibration.sets(raw.log_probs, level)
+
+    def check_sets(self, level: float) -> None:
+        """Refuse a level that no sets can be made at, before samples are predicted."""
+        check_level(level)
+        if self.set_calibration is None:
+            raise InputError("this classifier was saved without what prediction sets need: train it again")
+        self.set_calibration.class_thresholds(level)
 
     def save(self, folder: str | os.PathLike[str]) -> Path:
         """Write the classifier (safetensors and JSON, atomically); `calida.load` reads it back."""
+        if not self.classifier.storable:
+            raise InputError(CANNOT_BE_SAVED)
         if self.source_only is not None:
             self.source_only.write(Path(folder), SOURCE_ONLY_FILES)
         return self.write(Path(folder), _ADAPTED)
@@ -98,11 +159,14 @@ class Adapted:
             "network": self.network.to_json(),
             "recipe": self.recipe.to_json(),
             "seed": self.seed,
-            "history": self.history,
-            "card": None if self.card is None else self.card.to_json(),
+            "history": [record.to_json() for record in self.history],
+            "preparation": None if self.preparation is None else self.preparation.to_json(),
             "trust": None if self.trust is None else self.trust.to_json(),
         }
-        return write_bundle(folder, name, Bundle(dict(self.classifier.state_dict()), values))
+        tensors = dict(self.classifier.state_dict())
+        if self.set_calibration is not None:
+            tensors |= with_prefix(_SETS, self.set_calibration.to_tensors())
+        return write_bundle(folder, name, Bundle(tensors, values))
 
 
 def load(
@@ -119,16 +183,20 @@ def load(
 
 def read_adapted(folder: Path, name: str, device: torch.device | str | None, backbone: nn.Module | None) -> Adapted:
     """One of a folder's two classifiers, by the name of its files."""
-    bundle = read_bundle(folder, name)
+    bundle, place = read_bundle(folder, name), f"the model in {folder}"
     try:
         network = Network.from_json(bundle.values["network"])
         recipe = Recipe.from_json(bundle.values["recipe"])
-        seed, history = int(bundle.values["seed"]), list(bundle.values["history"])
-        card = SavedPreparation.from_json(bundle.values["card"]) if bundle.values.get("card") else None
-        trust = Trust.from_json(bundle.values["trust"]) if bundle.values.get("trust") else None
+        seed = int(bundle.values["seed"])
+        prepared, trusted = bundle.values["preparation"], bundle.values["trust"]
+        preparation = None if prepared is None else SavedPreparation.from_json(prepared)
+        history = [RoundRecord.from_json(record, place) for record in bundle.values["history"]]
+        trust = None if trusted is None else Trust.from_json(trusted, place)
+        kept = without_prefix(_SETS, bundle.tensors)
+        sets = SetCalibration.from_tensors(kept) if kept else None
     except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise CheckpointError(f"the model in {folder} lacks or garbles {error}") from None
-    classifier = build_classifier(network, Seeds(seed), backbone)
-    load_weights(classifier, bundle.tensors, folder)
+        raise CheckpointError(f"{place} lacks or garbles {error}") from None
+    classifier = blank_classifier(network, Seeds(seed), backbone)
+    load_weights(classifier, {k: v for k, v in bundle.tensors.items() if not k.startswith(f"{_SETS}/")}, folder)
     classifier.eval().to(choose_device(device))
-    return Adapted(classifier, network, recipe, seed, history, card=card, trust=trust)
+    return Adapted(classifier, network, recipe, seed, history, None, preparation, trust, set_calibration=sets)

@@ -2,37 +2,43 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from torch import Tensor
 
 from calida.adaptation.adapted import Adapted
-from calida.adaptation.task import Observe, Task
+from calida.adaptation.task import Task
 from calida.recipes import Recipe
-from calida.training import Record, has_checkpoint
-from calida.validation import Candidate, agreement_with_others, choose_candidate, returned_record
+from calida.training import Observe, RunEvent, RunStarted, has_checkpoint
+from calida.validation import Candidate, RoundRecord, agreement_with_others, choose_candidate, returned_record
+
+
+def train_each(
+    runs: Mapping[str, tuple[Task, Recipe]], folder: Path | None, observe: Observe, resume: bool
+) -> dict[str, Adapted]:
+    """Train each in a folder of its own, one after the other; records say by name whose they are."""
+    results: dict[str, Adapted] = {}
+    for name, (task, recipe) in runs.items():
+        behind = [record for result in results.values() for record in result.history]
+
+        def tell(event: RunEvent, name: str = name, behind: list[RoundRecord] = behind) -> None:
+            if isinstance(event, RunStarted):
+                event = replace(event, history=(*behind, *(replace(past, recipe=name) for past in event.history)))
+            observe(replace(event, recipe=name))
+
+        place = None if folder is None else folder / name
+        result = task.train(recipe, place, tell, resume and place is not None and has_checkpoint(place))
+        results[name] = replace(result, history=[replace(past, recipe=name) for past in result.history])
+    return results
 
 
 def try_recipes(task: Task, recipes: Sequence[Recipe], folder: Path | None, observe: Observe, resume: bool) -> Adapted:
-    """Run each recipe in a folder of its own; return the chosen result, with what validators make of all of them."""
-    results: dict[str, Adapted] = {}
-    for recipe in recipes:
-        behind = [record for result in results.values() for record in result.history]
-
-        def tell(record: Record, name: str = recipe.name, behind: list[Record] = behind) -> None:
-            told: dict[str, Any] = {**record, "recipe": name}
-            if record["kind"] == "start":
-                told["history"] = behind + [{**past, "recipe": name} for past in record["history"]]
-            observe(told)
-
-        place = None if folder is None else folder / recipe.name
-        result = task.train(recipe, place, tell, resume and place is not None and has_checkpoint(place))
-        results[recipe.name] = replace(result, history=[{**past, "recipe": recipe.name} for past in result.history])
+    """Run each recipe; return the chosen result, with what validators make of all of them."""
+    results = train_each({recipe.name: (task, recipe) for recipe in recipes}, folder, observe, resume)
     candidates = {
-        name: Candidate(returned_record(result.history)["validators"], _target_log_probs(result))
+        name: Candidate(returned_record(result.history).validators, _target_log_probs(result))
         for name, result in results.items()
     }
     selection = choose_candidate(candidates)
@@ -40,7 +46,7 @@ def try_recipes(task: Task, recipes: Sequence[Recipe], folder: Path | None, obse
     assert chosen.trust is not None
     trust = replace(
         chosen.trust,
-        reason=f"Of {len(results)} recipes, {selection.reason} {chosen.trust.reason}",
+        decision=replace(chosen.trust.decision, tried=len(results), picks=selection.picks),
         accuracy=chosen.trust.accuracy.reaching(agreement_with_others(selection.chosen, candidates)),
         candidates=selection.table,
     )

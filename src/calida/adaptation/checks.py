@@ -73,12 +73,6 @@ def check_domains(
         raise InputError("source is a pair (samples, labels)")
     if isinstance(target, tuple):
         raise InputError("target is an array of samples without labels, not a tuple; give labels as oracle_labels")
-    columns, target_columns = ([str(name) for name in getattr(part, "columns", ())] for part in (source[0], target))
-    if columns and target_columns and columns != target_columns:
-        raise InputError(
-            f"source has the columns {', '.join(columns[:8])} and target {', '.join(target_columns[:8])}: "
-            "give both the same ones, in the same order"
-        )
     x, target_x = as_inputs(source[0], "source"), as_inputs(target, "target")
     check_shape(x, target_x)
     check_scale("source", Scale.of(x), "target", Scale.of(target_x))

@@ -4,73 +4,172 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 from torch import Tensor
 
 from calida.adaptation.adapted import Trust
+from calida.adaptation.data_checks import FEWEST_TO_CHECK, CheckFeatures, Checks, check_around
 from calida.adaptation.options import RunOptions
-from calida.estimation import CALIBRATIONS, DEFAULT_CALIBRATION, CalibrationData, estimate_accuracy, name_calibration
-from calida.model import Classifier
+from calida.estimation import (
+    CALIBRATIONS,
+    DEFAULT_CALIBRATION,
+    AgreementEstimate,
+    CalibrationData,
+    Estimate,
+    averaged,
+    choose_by_agreement,
+    estimate_accuracy,
+    estimate_by_agreement,
+    fitted_widths,
+    honest_interval,
+    name_calibration,
+    probability_right,
+)
+from calida.model import AnyClassifier
 from calida.recipes import Recipe
+from calida.run_warnings import RunWarning
 from calida.shift import chance_distance, prior_logit_offsets, prior_offsets
-from calida.training import SOURCE_PHASE, Record, target_shares, unmet_budget
+from calida.training import SOURCE_PHASE, Domains, target_shares, unmet_budget
 from calida.validation import (
-    PRIOR_CORRECTED,
     PSEUDOCAL_SHARE,
+    Decision,
     DomainPredictions,
     Predictor,
-    explain_choice,
+    Reason,
+    Returned,
+    RoundRecord,
+    decide,
     returned_record,
     warnings_of,
 )
 
-_WEIGHED = " It learnt from classes drawn equally often, and weighs them by how frequent they are in the target."
+
+@dataclass(frozen=True)
+class Finished:
+    """A run after its last round: who says what of both domains, and what was recorded on the way."""
+
+    predictor: Predictor
+    source_only: AnyClassifier
+    model: AnyClassifier  # after the round that was kept
+    history: Sequence[RoundRecord]
+    recipe: Recipe
+    decided: bool = False  # whether check classifiers have chosen it before
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What is said of the returned classifier, what it says of both domains, and how likely each answer is right."""
+
+    trust: Trust
+    predictions: DomainPredictions
+    right: Tensor | None  # [T], where check classifiers were asked
 
 
 def finalize(
-    predictor: Predictor,
-    model: Classifier,
-    history: Sequence[Record],
+    run: Finished,
     options: RunOptions,
-    warnings: Sequence[str] | None,
+    domains: Domains,
+    warnings: Sequence[RunWarning] | None,
     class_names: Sequence[str] | None,
-    recipe: Recipe,
-) -> tuple[Trust, DomainPredictions]:
-    """What is said of the returned classifier, and what it says of both domains.
+    checks: Checks | None,
+) -> Verdict:
+    """Choose, calibrate and estimate.
 
-    `warnings` are the guard's on the data, None if it was off.
-
-    One that is returned with the target's class shares gets them here, for its probabilities rest on them: a
-    source-only one where nothing else differs, an adapted one that learnt from classes drawn equally often where they
-    are not.
+    `warnings` are the guard's on the data, None if it was off. `checks` are those of feature vectors, which decide
+    between source-only, adapted and their average; a network's own features are checked here, for the estimate alone.
     """
-    unmet = unmet_budget(history, recipe.entropy.dual_maximum)
-    returned, reason = explain_choice(history, options.choice, warnings is not None)
-    kept = returned_record(history)
-    offsets = prior_offsets(kept) if returned == PRIOR_CORRECTED else None
-    learnt = None if kept["phase"] == SOURCE_PHASE else _learned_prior_offsets(history, recipe, len(predictor.target))
+    decision = decide(run.history, options.choice, warnings is not None, checks is not None)
+    offsets = (
+        prior_offsets(returned_record(run.history).shift) if decision.returned == Returned.PRIOR_CORRECTED else None
+    )
+    decision = _move_logits(run, decision, offsets)
+    predictions = run.predictor.predict_domains(run.model)
+    estimate: AgreementEstimate | None = None
+    if checks is not None and warnings is not None and decision.returned == Returned.ROUND and not run.decided:
+        before = run.predictor.predict_domains(run.source_only)
+        kind, found = choose_by_agreement(checks.panel, checks.apart, before, predictions)
+        values = {name: one.value for name, one in found.items()}
+        decision = replace(decision, returned=kind, reason=Reason.AGREEMENT, compared=values)
+        estimate = found[kind.value]
+        if kind == Returned.SOURCE_ONLY:
+            run.model.load_state_dict(run.source_only.state_dict())
+            predictions = before
+        elif kind == Returned.AVERAGE:
+            predictions = averaged(before, predictions)
+    elif warnings is not None and offsets is None:  # where class shares alone differ, confidence knows more
+        checks = checks or _check_features(run, domains, predictions)
+        labels = predictions.validation.labels, predictions.target.labels
+        estimate = estimate_by_agreement(checks.panel, *labels, checks.apart) if checks else None
+    mixed = run.predictor.mix(run.model, predictions.target.labels, PSEUDOCAL_SHARE)
+    data = CalibrationData(predictions, mixed, offsets)
+    images = run.predictor.target.ndim == 4
+    accuracy = _estimate(data, checks, estimate, images)
+    data = replace(data, accuracy=accuracy.value if estimate is not None else None)
+    named = name_calibration(options.calibration, images, estimate is not None)
+    unmet = unmet_budget(run.history, run.recipe.entropy.dual_maximum)
+    found_all = (
+        ()
+        if warnings is None
+        else (*(checks.findings if checks else ()), *warnings, *warnings_of(run.history, class_names))
+    )
+    temperature = CALIBRATIONS[named].temperature(data)
+    trust = Trust(temperature, named, accuracy, decision, (*found_all, *filter(None, [unmet])))
+    if estimate is None:
+        return Verdict(trust, predictions, None)
+    confidence = predictions.target.tempered(temperature).confidence
+    return Verdict(trust, predictions, probability_right(estimate.by_sample, confidence, accuracy.value))
+
+
+def _estimate(data: CalibrationData, checks: Checks | None, found: AgreementEstimate | None, images: bool) -> Estimate:
+    """By agreement where check classifiers were asked, by confidence where not.
+
+    A network that was trained on images brings its own features, in which all check classifiers see what it sees.
+    There, what it makes of two images laid over each other is a second witness, and counts as much.
+    """
+    by_confidence = estimate_accuracy(
+        data, CALIBRATIONS[name_calibration(DEFAULT_CALIBRATION, images, False)].temperature
+    )
+    if checks is None or found is None:
+        return by_confidence
+    value = (found.value + by_confidence.value) / 2 if images else found.value
+    interval = honest_interval(value, checks.apart, checks.source_count, len(data.target), fitted_widths())
+    return interval.reaching(found.value).reaching(by_confidence.value) if images else interval
+
+
+def _check_features(run: Finished, domains: Domains, predictions: DomainPredictions) -> Checks | None:
+    """Check classifiers on the features of a network that was trained on images."""
+    if min(len(domains.source.y), len(predictions.target)) < FEWEST_TO_CHECK or not len(predictions.labels):
+        return None
+    source = run.predictor.predict(run.model, domains.source.x)
+    features = CheckFeatures(
+        source.features,
+        domains.source.y,
+        predictions.validation.features,
+        predictions.labels,
+        predictions.target.features,
+    )
+    return check_around(features, domains.num_classes, run.predictor.seeds)
+
+
+def _move_logits(run: Finished, decision: Decision, offsets: Tensor | None) -> Decision:
+    """Give a classifier the target's class shares, for its probabilities rest on them.
+
+    A source-only one where nothing else differs, an adapted one that learnt from classes drawn equally often where
+    they are not.
+    """
     if offsets is not None:
-        model.move_logits(offsets)
-    if learnt is not None:
-        model.move_logits(learnt)
-        reason += _WEIGHED
-    predictions = predictor.predict_domains(model)
-    data = CalibrationData(predictions, predictor.mix(model, predictions.target.labels, PSEUDOCAL_SHARE), offsets)
-    default, named = (
-        name_calibration(name, predictor.target.ndim == 4) for name in (DEFAULT_CALIBRATION, options.calibration)
-    )
-    trust = Trust(
-        CALIBRATIONS[named].temperature(data),
-        named,
-        estimate_accuracy(data, CALIBRATIONS[default].temperature),
-        returned,
-        reason,
-        (*(() if warnings is None else (*warnings, *warnings_of(history, class_names))), *filter(None, [unmet])),
-    )
-    return trust, predictions
+        run.model.move_logits(offsets)
+    if returned_record(run.history).phase == SOURCE_PHASE:
+        return decision
+    learnt = _learned_prior_offsets(run.history, run.recipe, len(run.predictor.target))
+    if learnt is None:
+        return decision
+    run.model.move_logits(learnt)
+    return replace(decision, weighs_classes=True)
 
 
-def _learned_prior_offsets(history: Sequence[Record], recipe: Recipe, count: int) -> Tensor | None:
+def _learned_prior_offsets(history: Sequence[RoundRecord], recipe: Recipe, count: int) -> Tensor | None:
     """What takes the logits of an adapted classifier from equal classes to the target's, where those are uneven: [K].
 
     Shares that one batch could have by chance are left alone, as those of the source are when batches are drawn.

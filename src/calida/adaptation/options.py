@@ -11,22 +11,23 @@ import torch
 from torch import nn
 
 from calida.adaptation.checks import choose_device, whole
+from calida.adaptation.models import AUTO, fitted_recipe, is_network
 from calida.errors import InputError
 from calida.estimation import DEFAULT_CALIBRATION, check_calibration
+from calida.families import NETWORK
 from calida.model import Precision
-from calida.recipes import DEFAULT_RECIPE, Recipe, get_recipe
+from calida.recipes import DEFAULT_FITTED_RECIPE, DEFAULT_RECIPE, Recipe, default_recipe, get_recipe
 from calida.validation import DEFAULT_RULE, check_rule
 
-AUTO = "auto"
-# One of each kind: views that agree, entropy, pseudo-labels.
-AUTO_RECIPES = ("calida", "rer-1", "rer-inf")
+AUTO_RECIPES = (DEFAULT_RECIPE, "rer-1", "rer-inf")  # one of each kind: the default, entropy, pseudo-labels
 
 
 @dataclass(frozen=True)
 class RunOptions:
     """Everything that decides a run but its data; `settings` override the recipe's values."""
 
-    recipe: str | Recipe = DEFAULT_RECIPE  # "auto" tries several and returns the one that validators prefer
+    recipe: str | Recipe = DEFAULT_RECIPE  # what suits the data; "auto" tries several, validators choose
+    model: Any = NETWORK  # or mlp, logistic, forest, hgb, auto, or an estimator in the manner of scikit-learn
     seed: int = 0
     device: str | torch.device | None = None  # the GPU where there is one
     precision: str = "fp32"  # of the backbone: fp32 or bf16
@@ -47,12 +48,19 @@ class RunOptions:
         settings = {name: value for name, value in named.items() if name not in known}
         return RunOptions(recipe, **options, settings=settings)
 
-    def recipes(self) -> list[Recipe]:
-        """The recipe with its settings, or those that are tried."""
+    def recipes(self, vectors: bool = False) -> list[Recipe]:
+        """The recipe with its settings, or those that are tried; what the default is depends on data and model."""
+        network = is_network(self.model)
         if isinstance(self.recipe, Recipe):
-            return [self.recipe.with_settings(self.settings)]
-        names = AUTO_RECIPES if self.recipe == AUTO else (self.recipe,)
-        return [get_recipe(name).with_settings(self.settings) for name in names]
+            recipes = [self.recipe]
+        elif not network and self.recipe in ("", DEFAULT_RECIPE, AUTO):
+            recipes = [get_recipe(DEFAULT_FITTED_RECIPE)]
+        else:
+            names = AUTO_RECIPES if self.recipe == AUTO else (DEFAULT_RECIPE if self.recipe == "" else self.recipe,)
+            known = [default_recipe(vectors) if name == DEFAULT_RECIPE else name for name in names]
+            recipes = [get_recipe(name) for name in known]
+        recipes = [recipe.with_settings(self.settings) for recipe in recipes]
+        return recipes if network else [fitted_recipe(recipe) for recipe in recipes]
 
     def check(self) -> None:
         """Refuse what no run could use, before any data are read."""
@@ -63,5 +71,7 @@ class RunOptions:
         choose_device(self.device)
         if self.precision not in typing.get_args(Precision):
             raise InputError(f"precision is one of {', '.join(typing.get_args(Precision))}, not {self.precision!r}")
+        if not is_network(self.model) and (self.backbone != "auto" or self.backbone_weights is not None):
+            raise InputError("a backbone belongs to a network; leave it out, or the model")
         if not isinstance(self.backbone, str | nn.Module):
             raise InputError(f"backbone is a name or an nn.Module, not {self.backbone!r}")

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import copy
 import hashlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -14,18 +15,21 @@ from torch import Tensor, nn
 
 from calida.adaptation.adapted import Adapted
 from calida.adaptation.checks import choose_device, read_weights, usable_folder
-from calida.adaptation.finalize import finalize
+from calida.adaptation.data_checks import FEWEST_TO_CHECK, CheckFeatures, Checks, check_around
+from calida.adaptation.finalize import Finished, finalize
+from calida.adaptation.models import CANNOT_BE_SAVED, MLP, blank_classifier, family_of, trainer_of
 from calida.adaptation.options import RunOptions
 from calida.data import Scale, compare_domains, describe_balance, digest, has_colors
 from calida.errors import InputError
-from calida.model import CUSTOM, Classifier, Network, build_classifier
+from calida.estimation import SetCalibration
+from calida.families import Family
+from calida.model import CUSTOM, AnyClassifier, Classifier, Network
 from calida.objective import Weighted, parameter_positions
 from calida.recipes import Recipe, phases
+from calida.run_warnings import RunWarning
 from calida.seeds import Seeds
-from calida.training import SOURCE_PHASE, Domains, Judgement, Record, Run, describe_labeled, run_rounds
-from calida.validation import DomainPredictions, collapse, prefers, validate
-
-Observe = Callable[[Record], None]
+from calida.training import SOURCE_PHASE, Domains, Observe, RoundChoice, RoundMeasures, Run, run_rounds
+from calida.validation import DomainPredictions, Predictor, RoundRecord, collapse, describe_labeled, prefers, validate
 
 
 @dataclass(frozen=True)
@@ -37,64 +41,119 @@ class Task:
     scale: Scale  # of the whole source
     terms: Mapping[str, Weighted]
     class_names: Sequence[str] | None  # for sentences
-    truth: Tensor | None = field(repr=False)  # for oracle figures, and read by `_Judge.measure` alone
+    truth: Tensor | None = field(repr=False)  # for oracle figures, and read by `ValidatorChooser.measure` alone
     start: Adapted | None = None  # a classifier that is trained on source already
 
     @property
     def own_backbone(self) -> nn.Module | None:
         return self.options.backbone if isinstance(self.options.backbone, nn.Module) else None
 
+    @cached_property
+    def checks(self) -> Checks | None:
+        """Check classifiers on feature vectors, once for all recipes; images have no features before training.
+
+        Of a few samples nobody can tell anything: there are none then.
+        """
+        domains = self.domains
+        counts = len(domains.source.y), len(domains.target)
+        if domains.target.ndim != 2 or min(counts) < FEWEST_TO_CHECK or not len(domains.validation.y):
+            return None
+        rows = [part for part in (domains.source.x, domains.validation.x, domains.target) if isinstance(part, Tensor)]
+        source, validation, target = rows
+        features = CheckFeatures(source, domains.source.y, validation, domains.validation.y, target)
+        return check_around(features, domains.num_classes, Seeds(self.options.seed))
+
     def train(self, recipe: Recipe, folder: Path | None, observe: Observe, resume: bool) -> Adapted:
         """Train on source unless there is a start, adapt by the recipe, choose a round, calibrate it."""
         domains, options, seeds = self.domains, self.options, Seeds(self.options.seed)
+        family = family_of(options.model)
         recipe = recipe.fitted_to(domains.source.x.shape, has_colors(domains.target))
-        network = self._network(recipe)
+        network = self._network(recipe, family)
         classifier = self._classifier(network, recipe)
-        warnings = self._warnings()
+        checks = self.checks if options.guard or recipe.uses_panel else None
+        if recipe.uses_panel and checks is None:  # the classifier labels by itself
+            recipe = recipe.with_settings({"labeler": "own"})
         run = Run(
             phases(recipe, self.terms),
             domains,
             seeds,
             recipe.posterior.num_samples,
             4 * recipe.optimization.batch_size,  # without gradients a batch takes far less memory than in training
-            None if folder is None else usable_folder(folder),
+            self._folder(folder, family),
             self._identity(recipe, network),
             observe,
-            _Judge(options, self.class_names, self.truth),
-            () if self.start is None else pretraining_records(self.start),
+            ValidatorChooser(options, self.class_names, self.truth, checks is not None),
+            None if self.start is None else pretraining_records(self.start),
+            trainer_of(family, recipe),
+            None if checks is None else checks.panel,
         )
         done = run_rounds(run, classifier, resume)
         classifier.lay_out(torch.channels_last)
         before = copy.deepcopy(classifier)
         if done.source_only is not None:
             before.load_state_dict(done.source_only)
-        names = self.class_names
-        trust, seen = finalize(run.predictor, classifier, done.history, options, warnings, names, recipe)
         source_only = Adapted(before.eval(), network, recipe, options.seed)
-        adapted = Adapted(classifier.eval(), network, recipe, options.seed, done.history, source_only, trust=trust)
-        return replace(adapted, predictions=seen)
+        return self.finished(classifier, network, recipe, done.history, source_only)
 
-    def _classifier(self, network: Network, recipe: Recipe) -> Classifier:
-        """The network before its first step, on its device."""
+    def finished(
+        self,
+        classifier: AnyClassifier,
+        network: Network,
+        recipe: Recipe,
+        history: list[RoundRecord],
+        source_only: Adapted,
+        decided: bool = False,
+    ) -> Adapted:
+        """The result: what rounds have left, calibrated, with what can be said of it."""
+        options = self.options
+        finished = Finished(self.predictor(recipe), source_only.classifier, classifier, history, recipe, decided)
+        checks = self.checks if options.guard else None
+        verdict = finalize(finished, options, self.domains, self._warnings(), self.class_names, checks)
+        adapted = Adapted(classifier.eval(), network, recipe, options.seed, history, source_only, trust=verdict.trust)
+        return replace(
+            adapted,
+            predictions=verdict.predictions,
+            right=verdict.right,
+            set_calibration=SetCalibration.of(verdict.predictions, verdict.trust.accuracy.value),
+        )
+
+    def predictor(self, recipe: Recipe) -> Predictor:
+        """The samples that classifiers are judged by; without gradients a batch takes far less memory."""
+        seeds, rows = Seeds(self.options.seed), 4 * recipe.optimization.batch_size
+        return Predictor(self.domains.validation, self.domains.target, recipe.posterior.num_samples, seeds, rows)
+
+    def _classifier(self, network: Network, recipe: Recipe) -> AnyClassifier:
+        """The classifier before its first step, on its device."""
         options, domains = self.options, self.domains
-        classifier = build_classifier(network, Seeds(options.seed), self.own_backbone)
-        classifier.standardize.fit(domains.source.x, domains.target)  # type: ignore[operator]
-        if options.backbone_weights is not None:
+        classifier = blank_classifier(network, Seeds(options.seed), self.own_backbone)
+        classifier.standardize.fit(domains.source.x, domains.target)  # type: ignore[operator, union-attr]
+        if isinstance(classifier, Classifier) and options.backbone_weights is not None:
             read_weights(classifier.backbone, Path(options.backbone_weights))
         if self.start is not None:
             classifier.load_state_dict(self._fitting_start(network))
-        classifier.to(choose_device(options.device)).precision = options.precision  # type: ignore[assignment]
-        if recipe.gradient_variance.grouped:
-            parameter_positions(classifier, recipe.gradient_variance.part)  # fails now if none matches
+        classifier.to(choose_device(options.device))
+        if isinstance(classifier, Classifier):
+            classifier.precision = options.precision  # type: ignore[assignment]
+            if recipe.gradient_variance.grouped:
+                parameter_positions(classifier, recipe.gradient_variance.part)  # fails now if none matches
         return classifier
 
-    def _network(self, recipe: Recipe) -> Network:
+    def _network(self, recipe: Recipe, family: Family | None) -> Network:
+        shape, classes = tuple(self.domains.source.x.shape[1:]), self.domains.num_classes
+        if family is not None:
+            return Network(shape, classes, backbone="none", scale=self.scale, model=family.name)
         name = self.options.backbone if isinstance(self.options.backbone, str) else CUSTOM
-        shape = tuple(self.domains.source.x.shape[1:])
+        name = MLP if self.options.model == MLP and name == "auto" else name
         gaussian, sampled = recipe.posterior.gaussian, recipe.posterior.sampled
-        return Network(shape, self.domains.num_classes, name, gaussian, self.options.head, self.scale, sampled)
+        return Network(shape, classes, name, gaussian, self.options.head, self.scale, sampled)
 
-    def _warnings(self) -> list[str] | None:
+    def _folder(self, folder: Path | None, family: Family | None) -> Path | None:
+        """The folder for checkpoints, if what is trained can be written at all."""
+        if folder is not None and family is not None and not family.storable:
+            raise InputError(CANNOT_BE_SAVED)
+        return None if folder is None else usable_folder(folder)
+
+    def _warnings(self) -> list[RunWarning] | None:
         """What the guard finds in the data, if it is on."""
         if not self.options.guard:
             return None
@@ -104,7 +163,7 @@ class Task:
     def _fitting_start(self, network: Network) -> dict[str, Tensor]:
         """The start's weights, if it is the network of this run."""
         assert self.start is not None
-        for name in ("input_shape", "num_classes", "backbone", "gaussian", "head", "sampled"):
+        for name in ("input_shape", "num_classes", "model", "backbone", "gaussian", "head", "sampled"):
             given, wanted = getattr(self.start.network, name), getattr(network, name)
             if given != wanted:
                 raise InputError(f"the start has {name} {given!r} where this run has {wanted!r}")
@@ -134,30 +193,30 @@ class Task:
 
 
 @dataclass(frozen=True)
-class _Judge:
+class ValidatorChooser:
     """Rounds judged without target labels: by validators, a rule and the guard."""
 
     options: RunOptions
     class_names: Sequence[str] | None
     truth: Tensor | None = field(repr=False)
+    checked: bool = False  # by other classifiers, in the end
 
-    def measure(self, predictions: DomainPredictions) -> dict[str, Any]:
-        """Columns of a round's record. Target labels are read here alone, to return figures called oracle."""
-        found: dict[str, Any] = {"validators": validate(predictions, Seeds(self.options.seed))}
-        return found if self.truth is None else {**found, "oracle": describe_labeled(predictions.target, self.truth)}
+    def measure(self, predictions: DomainPredictions) -> RoundMeasures:
+        """More of a round's record. Target labels are read here alone, to return figures called oracle."""
+        oracle = None if self.truth is None else describe_labeled(predictions.target, self.truth)
+        return RoundMeasures(validate(predictions, Seeds(self.options.seed)), oracle)
 
-    def judge(self, record: Record, history: Sequence[Record]) -> Judgement:
-        if record["phase"] == SOURCE_PHASE:
-            return Judgement()
+    def choose(self, record: RoundRecord, history: Sequence[RoundRecord]) -> RoundChoice:
+        if record.phase == SOURCE_PHASE:
+            return RoundChoice()
         guard = self.options.guard
         stop = collapse(record, history, self.class_names) if guard else None
-        return Judgement(stop is None and prefers(self.options.choice, record, history, guard), stop)
+        return RoundChoice(stop is None and prefers(self.options.choice, record, history, guard, self.checked), stop)
 
 
-def pretraining_records(start: Adapted) -> list[Record]:
-    """What a classifier's history says of its pre-training; one that has none gets a record to start with."""
-    known = [record for record in start.history if record["phase"] == SOURCE_PHASE]
-    return known or [{"kind": "round", "phase": SOURCE_PHASE, "round": 0, "rounds": 1, "terms": {}, "seconds": 0.0}]
+def pretraining_records(start: Adapted) -> list[RoundRecord]:
+    """What a classifier's history says of its pre-training, if it has one."""
+    return [record for record in start.history if record.phase == SOURCE_PHASE]
 
 
 def _term_identity(term: Any) -> str:

@@ -11,7 +11,21 @@ from typing import Annotated, Any
 
 import typer
 
-from calida.cli.options import AsJson, Device, Label, Quiet, SkipUnreadable, TargetLabels, Workers, parse_settings
+from calida.adaptation import MODELS
+from calida.cli.options import (
+    AsJson,
+    Columns,
+    Device,
+    Drop,
+    Id,
+    Label,
+    Quiet,
+    SkipUnreadable,
+    TargetLabels,
+    Text,
+    Workers,
+    parse_settings,
+)
 from calida.cli.screen import Screen
 from calida.cli.stopping import terminable
 from calida.data import INSIDE
@@ -46,7 +60,7 @@ def adapt(
     recipe: Annotated[
         str | None,
         typer.Option(
-            help="The method, calida if left out; auto tries several and chooses; see: calida recipes.",
+            help="The method; calida, or features behind an encoder, if left out; auto tries several; see: recipes.",
             rich_help_panel="Method",
         ),
     ] = None,
@@ -66,15 +80,35 @@ def adapt(
         bool, typer.Option("--resume", help="Go on with the interrupted run in --out.", rich_help_panel="Run")
     ] = False,
     label: Label = None,
+    columns: Columns = None,
+    drop: Drop = None,
+    id: Id = None,
+    text: Text = None,
     target_labels: TargetLabels = None,
     seed: Annotated[
         int | None, typer.Option(help="Makes a run repeatable; 0 by default.", rich_help_panel="Method")
     ] = None,
     device: Device = None,
+    encoder: Annotated[
+        str | None,
+        typer.Option(
+            metavar="auto|none|NAME",
+            help="A pre-trained network for photographs or texts; auto takes what is installed; see: calida encoders.",
+            rich_help_panel="Method",
+        ),
+    ] = None,
+    model: Annotated[
+        str | None,
+        typer.Option(
+            metavar="|".join(MODELS),
+            help="The kind of classifier; a network by default, the others for tables.",
+            rich_help_panel="Method",
+        ),
+    ] = None,
     backbone: Annotated[
         str | None,
         typer.Option(
-            help="dtn, lenet, compact, conv3, conv4, mlp or timm:NAME; chosen by the data if left out.",
+            help="dtn, lenet, compact, conv3, conv4, mlp, linear or timm:NAME; chosen by the data if left out.",
             rich_help_panel="Method",
         ),
     ] = None,
@@ -99,7 +133,7 @@ def adapt(
         str | None,
         typer.Option(
             metavar="RULE",
-            help="Which round to keep: default, last, or a validator such as im; see docs/trust.md.",
+            help="Which round to keep: default, last, or a validator such as im; see docs/concepts/choosing.md.",
             rich_help_panel="Trust",
         ),
     ] = None,
@@ -154,9 +188,15 @@ def adapt(
         "target": target,
         "recipe": recipe,
         "label": label,
+        "columns": columns or None,
+        "drop": drop or None,
+        "id": id,
+        "text": text,
+        "encoder": encoder,
         "target_labels": target_labels,
         "seed": seed,
         "device": device,
+        "model": model,
         "backbone": backbone,
         "backbone_weights": None if backbone_weights is None else str(backbone_weights),
         "start": None if start is None else str(start),
@@ -234,7 +274,7 @@ def _run(screen: Screen, config: RunConfig, folder: Path, resume: bool, command:
 def _new_folder(config: RunConfig) -> Path:
     """A folder under runs that is not there yet, named after the data and the recipe."""
     parts = (Path(config.source).name, Path(config.target).name, config.recipe, str(config.seed))
-    name = re.sub(r"[^\w.-]+", "-", "-".join(parts)).strip("-.")[:80] or "run"
+    name = re.sub(r"[^\w.-]+", "-", "-".join(filter(None, parts))).strip("-.")[:80] or "run"
     path, number = Path("runs", name), 1
     while path.exists():
         number += 1

@@ -11,6 +11,8 @@ from rich.table import Table
 from calida.adaptation import AUTO, AUTO_RECIPES
 from calida.cli.adapt import adapt, demo
 from calida.cli.data import data_app
+from calida.cli.encoders import cache_app, embed, encoders
+from calida.cli.label import label
 from calida.cli.options import AsJson
 from calida.cli.results import evaluate, predict, report
 from calida.cli.screen import Screen, plain
@@ -36,7 +38,8 @@ def main() -> None:
     try:
         app()
     except CalidaError as error:
-        Screen().error(str(error))
+        hint = "" if error.option is None else f" (--{error.option.replace('_', '-')})"
+        Screen().error(f"{error}{hint}")
         sys.exit(2)
     except OSError as error:  # a disk that is full, a folder that may not be written
         Screen().error(f"{error.filename or 'a file'}: {error.strerror or error}")
@@ -80,7 +83,8 @@ def recipes(
     screen.result(values)
 
 
-for command in (demo, adapt, predict, select, evaluate, report, study):
+for command in (demo, adapt, predict, select, label, evaluate, report, study, encoders, embed):
     app.command()(command)
 app.add_typer(data_app, name="data")
+app.add_typer(cache_app, name="cache")
 app.command()(recipes)

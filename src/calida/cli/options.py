@@ -27,6 +27,28 @@ Label = Annotated[
         metavar="COLUMN", help="The label column of a table; never used as a feature.", rich_help_panel="Data"
     ),
 ]
+Columns = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="COLUMN", help="Only this column of a table is a feature; repeatable.", rich_help_panel="Data"
+    ),
+]
+Drop = Annotated[
+    list[str] | None,
+    typer.Option(metavar="COLUMN", help="This column of a table is no feature; repeatable.", rich_help_panel="Data"),
+]
+Id = Annotated[
+    str | None,
+    typer.Option(
+        metavar="COLUMN",
+        help="The column that names a table's rows in predictions; no feature.",
+        rich_help_panel="Data",
+    ),
+]
+Text = Annotated[
+    str | None,
+    typer.Option(metavar="COLUMN", help="The column of texts, in a table or JSON lines.", rich_help_panel="Data"),
+]
 TargetLabels = Annotated[
     str | None,
     typer.Option(

@@ -23,11 +23,20 @@ from calida.cli.options import (
 from calida.cli.screen import Screen
 from calida.data import Loading, Place, SavedPreparation, class_indices
 from calida.errors import CheckpointError, InputError
+from calida.json_values import to_json
 from calida.model import check_abstention
-from calida.report import score
-from calida.runs import Metrics, RunFolder, evaluate_run, open_new, republish, write_predictions
-from calida.training import describe_target
-from calida.uncertainty import SCORES
+from calida.report import measure_groups
+from calida.runs import (
+    Metrics,
+    RunFolder,
+    evaluate_run,
+    evaluate_with_labels,
+    open_new,
+    republish,
+    write_predictions,
+)
+from calida.uncertainty import SCORES, measure_answers
+from calida.validation import describe_target
 
 
 def predict(
@@ -52,6 +61,14 @@ def predict(
         str,
         typer.Option(metavar="|".join(SCORES), help="What says how certain a sample is.", rich_help_panel="Trust"),
     ] = SCORES[0],
+    sets: Annotated[
+        float | None,
+        typer.Option(
+            metavar="LEVEL",
+            help="Give each sample the classes that should hold the right one this often, such as 0.9.",
+            rich_help_panel="Trust",
+        ),
+    ] = None,
     raw: Annotated[
         bool, typer.Option("--raw", help="The network's own probabilities, not calibrated.", rich_help_panel="Trust")
     ] = False,
@@ -81,23 +98,35 @@ def predict(
         raise InputError(f"{out} is the file of the samples themselves: name another with --out")
     screen = Screen(quiet, as_json)
     adapted = load(run, device)
-    card = _card(adapted, run)
+    preparation = _preparation(adapted, run)
+    if sets is not None:
+        adapted.check_sets(sets)
     loading = Loading(workers=Loading.workers if workers is None else workers, skip_unreadable=skip_unreadable)
-    loaded = open_new(data, card, loading, False, label, domain, check)
-    prediction = adapted.predict(loaded.samples, num_samples=samples, raw=raw)
+    loaded = open_new(data, preparation, loading, False, label, domain, check, device)
+    own = adapted.predict(loaded.samples, num_samples=samples, raw=True)
+    prediction = own if raw else own.tempered(adapted.temperature)
     kept = None
     if coverage is not None or max_risk is not None:
         kept = prediction.accepted(coverage, max_risk, order_by)
-    write_predictions(out, loaded.collection, prediction, card.classes, kept)
-    summary = {"predictions": str(out), "samples": len(prediction), **describe_target(prediction)}
+    inside = None if sets is None else adapted.sets_of(own, sets)
+    write_predictions(out, loaded.collection, prediction, preparation.classes, kept, inside)
+    summary = {"predictions": str(out), "samples": len(prediction), **to_json(describe_target(prediction))}
     if kept is not None:
         risk = float(1 - prediction.confidence[kept].double().mean()) if bool(kept.any()) else 0.0
         summary |= {"coverage": float(kept.double().mean()), "expected_risk": risk}
+    if inside is not None:
+        sizes = inside.sum(-1).double()
+        summary |= {"sets": sets, "set_size": float(sizes.mean()), "single_sets": float((sizes == 1).double().mean())}
     screen.say(f"{loaded.collection.origin}: {'; '.join(loaded.notes)}")
     screen.say(
         f"{len(prediction):,} predictions in {out}: mean confidence {summary['confidence']:.1%}, "
         f"mean entropy {summary['entropy']:.3f} nats"
     )
+    if inside is not None:
+        screen.say(
+            f"Sets at {sets:.0%} have {summary['set_size']:.1f} of {len(preparation.classes)} classes on average, and "
+            f"{summary['single_sets']:.1%} of them a single one; the level rests on the estimated accuracy"
+        )
     if kept is not None:
         screen.say(
             f"An answer for {summary['coverage']:.1%} of them, of which {summary['expected_risk']:.1%} are expected to "
@@ -112,7 +141,17 @@ def evaluate(
         str | None, typer.Argument(metavar="[DATA]", help="Other labelled data; by default the run's own target.")
     ] = None,
     target_labels: TargetLabels = None,
+    labels: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="Labels of a few samples, in the file of calida label.", rich_help_panel="Data"
+        ),
+    ] = None,
     label: Label = None,
+    by: Annotated[
+        str | None,
+        typer.Option(metavar="COLUMN", help="Measure accuracy for each value of this column of a table as well."),
+    ] = None,
     on_mismatch: OnNewScale = "stop",
     skip_unreadable: SkipUnreadable = False,
     device: Device = None,
@@ -124,25 +163,41 @@ def evaluate(
     Without DATA the figures are added to the run's metrics.json and report.
     """
     screen, check = Screen(quiet, as_json), checks_scale(on_mismatch)
+    if labels is not None:
+        if any(one is not None for one in (data, target_labels, by)):
+            raise InputError("--labels are of a few of the run's samples: leave out DATA, --target-labels and --by")
+        metrics = evaluate_with_labels(run, labels)
+        screen.show_labeled(metrics["labeled"])
+        screen.result(metrics)
+        return
     if data is None:
-        metrics = evaluate_run(run, target_labels, label)
+        metrics = evaluate_run(run, target_labels, label, by)
     else:
         if target_labels is not None:
             raise InputError("DATA carries its own labels; --target-labels is for the run's target")
-        metrics = _evaluate_other(run, data, label, device, Loading(skip_unreadable=skip_unreadable), check)
+        metrics = _evaluate_other(run, data, label, device, Loading(skip_unreadable=skip_unreadable), check, by)
     screen.show_result(metrics)
+    if metrics.get("groups") is not None:
+        screen.show_groups(metrics["groups"])
     screen.result(metrics)
 
 
 def _evaluate_other(
-    run: Path, data: str, label: str | None, device: str | None, loading: Loading, check_scale: bool
+    run: Path, data: str, label: str | None, device: str | None, loading: Loading, check_scale: bool, by: str | None
 ) -> Metrics:
     adapted = load(run, device)
-    card = _card(adapted, run)
-    loaded = open_new(data, card, loading, True, label, "target", check_scale)
-    truth = class_indices(loaded.collection.labels or (), card.classes, data)
+    preparation = _preparation(adapted, run)
+    loaded = open_new(data, preparation, loading, True, label, "target", check_scale, device)
+    truth = class_indices(loaded.collection.labels or (), preparation.classes, data)
     sides = {"source_only": adapted.source_only or adapted, "adapted": adapted}
-    return {name: {"oracle": score(side.predict(loaded.samples).log_probs, truth)} for name, side in sides.items()}
+    said = {name: side.predict(loaded.samples) for name, side in sides.items()}
+    found: Metrics = {
+        name: {"oracle": measure_answers(prediction.log_probs, truth)} for name, prediction in said.items()
+    }
+    if by is not None:
+        labels = (prediction.labels.numpy() for prediction in said.values())
+        found["groups"] = measure_groups(loaded.collection, by, truth.numpy(), *labels)
+    return found
 
 
 def report(
@@ -158,7 +213,7 @@ def report(
     screen.result(drawn)
 
 
-def _card(adapted: Adapted, run: Path) -> SavedPreparation:
-    if adapted.card is None:
+def _preparation(adapted: Adapted, run: Path) -> SavedPreparation:
+    if adapted.preparation is None:
         raise CheckpointError(f"the model in {run} was not trained from files; use it from Python: calida.load")
-    return adapted.card
+    return adapted.preparation

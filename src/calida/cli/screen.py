@@ -14,7 +14,8 @@ from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedCo
 from rich.table import Table
 
 from calida.runs import Metrics, RunData
-from calida.training import Record, round_line
+from calida.training import RunEvent, RunStarted, StepTaken, round_line
+from calida.validation import RoundRecord
 
 
 class Screen:
@@ -40,12 +41,12 @@ class Screen:
     def show_data(self, data: RunData) -> None:
         """What was done to both domains."""
         for name, loaded, notes in (
-            ("source", data.source, data.card.source_notes),
-            ("target", data.target, data.card.target_notes),
+            ("source", data.source, data.preparation.source_notes),
+            ("target", data.target, data.preparation.target_notes),
         ):
             self.console.print(f"[bold]{name}[/] {plain(loaded.collection.origin)}: {plain('; '.join(notes))}")
-        shown = ", ".join(data.card.classes[:12]) + (", ..." if len(data.card.classes) > 12 else "")
-        self.console.print(f"[bold]classes[/] {len(data.card.classes)}: {plain(shown)}")
+        shown = ", ".join(data.preparation.classes[:12]) + (", ..." if len(data.preparation.classes) > 12 else "")
+        self.console.print(f"[bold]classes[/] {len(data.preparation.classes)}: {plain(shown)}")
 
     def show_result(self, metrics: Metrics) -> None:
         """Source-only against adapted, side by side."""
@@ -60,6 +61,16 @@ class Screen:
         if "trust" in metrics:
             self._show_trust(metrics["trust"])
 
+    def show_groups(self, groups: Mapping[str, Any]) -> None:
+        """Accuracy for each value of a column, measured with labels."""
+        table = Table(title=plain(f"target accuracy (oracle) by {groups['column']}"), title_justify="left")
+        for column in (groups["column"], "rows", "source only", "adapted", "95 % interval"):
+            table.add_column(plain(column), justify="left" if column == groups["column"] else "right")
+        for one in groups["groups"]:
+            shares = (f"{one[side]:.1%}" for side in ("source_only", "adapted"))
+            table.add_row(plain(one["group"]), f"{one['rows']:,}", *shares, f"{one['low']:.1%} to {one['high']:.1%}")
+        self.console.print(table)
+
     def _show_trust(self, trust: Mapping[str, Any]) -> None:
         """What was returned and why, and how far to trust it."""
         estimate = trust["accuracy"]
@@ -70,7 +81,19 @@ class Screen:
             f"temperature {trust['temperature']:.2f}"
         )
         for warning in trust["warnings"]:
-            self.console.print(f"[bold yellow]guard[/] {plain(warning)}")
+            self.console.print(f"[bold yellow]guard[/] {plain(warning['text'])}")
+
+    def show_labeled(self, labeled: Mapping[str, Any]) -> None:
+        """What a few labels say of both classifiers, and of the estimate without labels."""
+        for name, side in (("source only", "source_only"), ("adapted", "adapted")):
+            found = labeled[side]
+            self.console.print(
+                f"[bold]target accuracy by {labeled['labels']:,} labels, {name}[/] {found['value']:.1%} "
+                f"({found['low']:.1%} to {found['high']:.1%} at {labeled['level']:.0%})"
+            )
+        if labeled["of_no_class"]:
+            self.say(f"{labeled['of_no_class']:,} of the labelled samples are of no class that the source has.")
+        self.say(labeled["verdict"])
 
     def show_files(self, folder: Path) -> None:
         for name, words in _FILES.items():
@@ -130,27 +153,28 @@ class TrainingProgress:
 
     def read(self, name: str, done: int, total: int) -> None:
         if name not in self.reading:
-            self.reading[name] = self.bars.add_task(f"reading {name}", total=total, rate="")
-        self.bars.update(self.reading[name], completed=done, rate=f"{done:,} files")
+            words = name if " " in name else f"reading {name}"
+            self.reading[name] = self.bars.add_task(words, total=total, rate="")
+        self.bars.update(self.reading[name], completed=done, rate=f"{done:,} of {total:,}")
         if done == total:
             self.bars.remove_task(self.reading.pop(name))
 
-    def observe(self, record: Record) -> None:
-        if record["kind"] == "start":
-            self._start(record)
-        elif record["kind"] == "step":
-            self._move(record, record["step"] / record["steps"])
+    def observe(self, event: RunEvent) -> None:
+        if isinstance(event, RunStarted):
+            self._start(event)
+        elif isinstance(event, StepTaken):
+            self._move(event, event.step / event.steps)
         else:
-            self._move(record, 1.0)
-            self.behind += self.ahead[record["phase"]]
-            self.bars.console.print(plain(round_line(record)))
+            self._move(event, 1.0)
+            self.behind += self.ahead[event.phase]
+            self.bars.console.print(plain(round_line(event)))
 
-    def _start(self, record: Record) -> None:
-        self.ahead = {phase["phase"]: phase["samples"] / max(phase["rounds"], 1) for phase in record["phases"]}
-        recipe = record.get("recipe")
-        history = [done for done in record["history"] if done.get("recipe") == recipe]  # where several are tried
-        self.behind = sum(self.ahead.get(done["phase"], 0.0) for done in history)
-        total = sum(phase["samples"] for phase in record["phases"])
+    def _start(self, event: RunStarted) -> None:
+        self.ahead = {phase.phase: phase.samples / max(phase.rounds, 1) for phase in event.phases}
+        recipe = event.recipe
+        history = [done for done in event.history if done.recipe == recipe]  # where several are tried
+        self.behind = sum(self.ahead.get(done.phase, 0.0) for done in history)
+        total = sum(phase.samples for phase in event.phases)
         if self.task is not None:
             self.bars.remove_task(self.task)
         if recipe is not None:
@@ -159,13 +183,13 @@ class TrainingProgress:
         if history:
             self.bars.console.print(f"going on after {len(history)} finished rounds")
 
-    def _move(self, record: Mapping[str, Any], share: float) -> None:
+    def _move(self, place: StepTaken | RoundRecord, share: float) -> None:
         assert self.task is not None
-        here = f"{record['phase']} {record['round'] + 1}/{record['rounds']}"
+        here = f"{place.phase} {place.round + 1}/{place.rounds}"
         speed = self.bars.tasks[self.bars.task_ids.index(self.task)].speed
         self.bars.update(
             self.task,
             description=here,
-            completed=self.behind + share * self.ahead[record["phase"]],
+            completed=self.behind + share * self.ahead[place.phase],
             rate="" if speed is None else f"{speed:,.0f} samples/s",
         )

@@ -34,7 +34,7 @@ def select(
             f"Target labels were given to all runs: the chosen one has {known[selection.chosen]:.2%} (oracle), "
             f"{best - known[selection.chosen]:.2%} under the best."
         )
-    screen.result({**selection._asdict(), "oracle_accuracy": known or None})
+    screen.result({**selection._asdict(), "reason": selection.reason, "oracle_accuracy": known or None})
 
 
 def show_selection(screen: Screen, selection: Selection) -> None:
@@ -49,4 +49,4 @@ def show_selection(screen: Screen, selection: Selection) -> None:
         + (f"Others would choose {', '.join(others)}." if others else "All would choose the same.")
     )
     if selection.agreement < 0.3:
-        screen.say("They disagree widely: look at the reports, and label a few samples if you can.")
+        screen.say("They disagree widely: look at the reports, and label a few samples: calida label RUN")

@@ -3,17 +3,35 @@
 from calida.data.arrays.augment import UNCHANGED, Augmentation
 from calida.data.arrays.batches import SourceBatch, TargetBatch, num_batches, shuffled_batches
 from calida.data.arrays.checks import Labeled, Scale, as_inputs, as_labels, check_scale, check_shape, split_validation
-from calida.data.arrays.samples import ImageFiles, Samples, digest, row_slices, stream, take
+from calida.data.arrays.decode import UnreadableImageError, decode_image, image_facts
+from calida.data.arrays.samples import (
+    ImageFiles,
+    Samples,
+    Texts,
+    digest,
+    read_ahead,
+    row_slices,
+    stream,
+    take,
+    unit_range,
+)
 from calida.data.files.collection import Collection, class_indices, class_names
+from calida.data.files.delimited_text import read_cells
 from calida.data.files.image_folders import check_printable
 from calida.data.files.reading import INSIDE, Place, read_collection, read_labels
 from calida.data.named.store import NAMED, data_folder, fetch_named, is_present, named_path
-from calida.data.unify.comparison import compare_domains, describe_balance
+from calida.data.tables.encoders import fit_encoder
+from calida.data.tables.frames import as_frame, is_frame, named_frame
+from calida.data.tables.kinds import Kind, kind_of
+from calida.data.tables.preparation import ColumnChoice, TablePreparation, listed
+from calida.data.tables.values import as_words
+from calida.data.unify.comparison import compare_domains, describe_balance, only_source_is_scaled
 from calida.data.unify.decide import OnMismatch, unify
 from calida.data.unify.image_statistics import has_colors
-from calida.data.unify.loading import Loaded, Loading, load_new, load_samples
-from calida.data.unify.preparation import Preparation
-from calida.data.unify.saved_preparation import SavedPreparation
+from calida.data.unify.loading import DecodedFiles, Loaded, Loading, load_new, load_samples
+from calida.data.unify.preparation import Preparation, column_sizes
+from calida.data.unify.saved_preparation import SavedEncoder, SavedPreparation
+from calida.data.unify.values import Values
 
 __all__ = [
     "INSIDE",
@@ -21,7 +39,10 @@ __all__ = [
     "UNCHANGED",
     "Augmentation",
     "Collection",
+    "ColumnChoice",
+    "DecodedFiles",
     "ImageFiles",
+    "Kind",
     "Labeled",
     "Loaded",
     "Loading",
@@ -29,28 +50,46 @@ __all__ = [
     "Place",
     "Preparation",
     "Samples",
+    "SavedEncoder",
     "SavedPreparation",
     "Scale",
     "SourceBatch",
+    "TablePreparation",
     "TargetBatch",
+    "Texts",
+    "UnreadableImageError",
+    "Values",
+    "as_frame",
     "as_inputs",
     "as_labels",
+    "as_words",
     "check_printable",
     "check_scale",
     "check_shape",
     "class_indices",
     "class_names",
+    "column_sizes",
     "compare_domains",
     "data_folder",
+    "decode_image",
     "describe_balance",
     "digest",
     "fetch_named",
+    "fit_encoder",
     "has_colors",
+    "image_facts",
+    "is_frame",
     "is_present",
+    "kind_of",
+    "listed",
     "load_new",
     "load_samples",
+    "named_frame",
     "named_path",
     "num_batches",
+    "only_source_is_scaled",
+    "read_ahead",
+    "read_cells",
     "read_collection",
     "read_labels",
     "row_slices",
@@ -59,4 +98,5 @@ __all__ = [
     "stream",
     "take",
     "unify",
+    "unit_range",
 ]

@@ -1,11 +1,14 @@
 """Probabilities that mean what they say, without target labels: temperatures, and estimates of accuracy."""
 
+from calida.estimation.agreement import Agreement, AgreementEstimate, estimate_by_agreement
 from calida.estimation.calibration_data import (
     CalibrationData,
     pseudocal_temperature,
     source_temperature,
     transcal_temperature,
 )
+from calida.estimation.choosing import MARGIN, averaged, choose_by_agreement
+from calida.estimation.correctness import probability_right
 from calida.estimation.estimate import (
     DEFAULT_ESTIMATE,
     ESTIMATES,
@@ -17,6 +20,14 @@ from calida.estimation.estimate import (
     thresholded_confidence,
     with_interval,
 )
+from calida.estimation.interval import Widths, fitted_widths, honest_interval
+from calida.estimation.labeling import (
+    LABEL_LEVEL,
+    LabelDesign,
+    compare_estimates,
+    draw_design,
+    estimate_from_labels,
+)
 from calida.estimation.methods import (
     CALIBRATIONS,
     DEFAULT_CALIBRATION,
@@ -25,29 +36,55 @@ from calida.estimation.methods import (
     matched_temperature,
     name_calibration,
 )
-from calida.estimation.temperature import fit_temperature, match_confidence, temper
+from calida.estimation.prediction_sets import (
+    SetCalibration,
+    check_level,
+    effective_size,
+    mass_thresholds,
+    weighted_quantile,
+)
+from calida.estimation.temperature import fit_temperature, match_confidence
 
 __all__ = [
     "CALIBRATIONS",
     "DEFAULT_CALIBRATION",
     "DEFAULT_ESTIMATE",
     "ESTIMATES",
+    "LABEL_LEVEL",
+    "MARGIN",
+    "Agreement",
+    "AgreementEstimate",
     "Calibration",
     "CalibrationData",
     "Estimate",
+    "LabelDesign",
+    "SetCalibration",
+    "Widths",
+    "averaged",
     "check_calibration",
+    "check_level",
+    "choose_by_agreement",
+    "compare_estimates",
     "confidence_difference",
+    "draw_design",
+    "effective_size",
     "estimate_accuracy",
+    "estimate_by_agreement",
+    "estimate_from_labels",
     "fit_temperature",
+    "fitted_widths",
+    "honest_interval",
+    "mass_thresholds",
     "match_confidence",
     "matched_temperature",
     "mean_confidence",
     "mixed_confidence",
     "name_calibration",
+    "probability_right",
     "pseudocal_temperature",
     "source_temperature",
-    "temper",
     "thresholded_confidence",
     "transcal_temperature",
+    "weighted_quantile",
     "with_interval",
 ]

@@ -8,9 +8,9 @@ from functools import cached_property
 import torch
 from torch import Tensor
 
-from calida.estimation.temperature import finite, fit_temperature, lowest_temperature, minimize, temper
+from calida.estimation.temperature import finite, fit_temperature, lowest_temperature, minimize
 from calida.shift import resample
-from calida.uncertainty import nll
+from calida.uncertainty import nll, temper
 from calida.validation import DomainPredictions, Mixed, importance_weights, weighted_risk
 
 _ENOUGH = 5000  # target samples for a density ratio
@@ -26,6 +26,7 @@ class CalibrationData:
     predictions: DomainPredictions
     mixed: Mixed
     prior_offsets: Tensor | None = None
+    accuracy: float | None = None  # on target, as estimated
 
     @cached_property
     def rows(self) -> Tensor:

@@ -9,8 +9,7 @@ from dataclasses import dataclass, replace
 from torch import Tensor
 
 from calida.estimation.calibration_data import CalibrationData, pseudocal_temperature
-from calida.estimation.temperature import temper
-from calida.validation import accuracy
+from calida.uncertainty import accuracy, temper
 
 
 @dataclass(frozen=True)
@@ -58,7 +57,7 @@ ESTIMATES: dict[str, Callable[[CalibrationData], float]] = {
 }
 
 
-DEFAULT_ESTIMATE = "confidence on mixed pairs"  # measured in docs/trust.md
+DEFAULT_ESTIMATE = "confidence on mixed pairs"  # measured in reproduction/notes/trust.md
 
 
 def estimate_accuracy(

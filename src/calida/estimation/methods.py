@@ -26,7 +26,9 @@ class Calibration:
 
 
 def matched_temperature(data: CalibrationData) -> float:
-    """At which mean confidence on target is the accuracy that confidences on source let one expect."""
+    """At which mean confidence on target is its estimated accuracy, by agreement or else by confidences on source."""
+    if data.accuracy is not None:
+        return match_confidence(data.target, data.accuracy)
     estimates = [estimate(data) for estimate in (thresholded_confidence, confidence_difference)]
     return match_confidence(data.target, sum(estimates) / len(estimates))
 
@@ -48,12 +50,14 @@ def check_calibration(name: str) -> None:
         raise InputError(f"unknown calibration {name!r}; did you mean {', '.join(near)}")
 
 
-def name_calibration(name: str, images: bool) -> str:
-    """The name as it is; for `auto`, pseudocal for images and transcal for feature vectors.
+def name_calibration(name: str, images: bool, checked: bool) -> str:
+    """The name as it is; for `auto`, pseudocal for images; for vectors, matched if check classifiers were asked.
 
     Two images laid over each other are a poor image. Half-way between two feature vectors there may be no sample at
     all, and a classifier that doubts what lies there says nothing of what it knows.
     """
     if name != DEFAULT_CALIBRATION:
         return name
-    return "pseudocal" if images else "transcal"
+    if images:
+        return "pseudocal"
+    return "matched" if checked else "transcal"

@@ -1,23 +1,17 @@
-"""One number that makes probabilities softer or sharper and changes no label, and how to find it from labels."""
+"""The temperature that probabilities need, found from labels, or from how often answers should be right."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
 
-import torch
 from torch import Tensor
 
-from calida.uncertainty import nll
+from calida.uncertainty import nll, temper
 
 LOWEST, HIGHEST = 0.1, 20.0
 # Where all of a few samples are answered rightly, the likelihood alone would sharpen without end.
 _SAMPLES_TO_SHARPEN = 30.0
-
-
-def temper(log_probs: Tensor, temperature: float) -> Tensor:
-    """log softmax(log P / T): [..., K] -> [..., K]; 1 leaves them as they are, more makes them less certain."""
-    return log_probs if temperature == 1.0 else torch.log_softmax(log_probs / temperature, -1)
 
 
 def fit_temperature(log_probs: Tensor, labels: Tensor) -> float:

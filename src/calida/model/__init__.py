@@ -1,5 +1,6 @@
 """Classifiers with Gaussian logits, and Monte-Carlo prediction."""
 
+from calida.model.any_classifier import AnyClassifier, Sampling
 from calida.model.average import follow, make_teacher
 from calida.model.backbones import BACKBONES, Backbone, build_backbone
 from calida.model.classifier import (
@@ -8,22 +9,22 @@ from calida.model.classifier import (
     Network,
     Output,
     Precision,
-    Standardize,
     build_classifier,
     evaluation_mode,
     full_precision,
     scratch_buffers,
-    unit_range,
 )
 from calida.model.heads import BRANCHES, Head, build_head
 from calida.model.logits import Logits, draw_noise
 from calida.model.predict import Prediction, check_abstention, predict
 from calida.model.sampling import Sampled, SampleNoise, dropping_only
+from calida.model.standardize import Standardize
 
 __all__ = [
     "BACKBONES",
     "BRANCHES",
     "CUSTOM",
+    "AnyClassifier",
     "Backbone",
     "Classifier",
     "Head",
@@ -34,6 +35,7 @@ __all__ = [
     "Prediction",
     "SampleNoise",
     "Sampled",
+    "Sampling",
     "Standardize",
     "build_backbone",
     "build_classifier",
@@ -47,5 +49,4 @@ __all__ = [
     "make_teacher",
     "predict",
     "scratch_buffers",
-    "unit_range",
 ]

@@ -156,6 +156,11 @@ def mlp(shape: Shape) -> Backbone:
     return Backbone(nn.Sequential(*layers), "linear")
 
 
+def linear(shape: Shape) -> Backbone:
+    """Feature vectors as they are, some left out in training: with its head, a linear classifier for embeddings."""
+    return Backbone(nn.Sequential(nn.Flatten(), nn.Dropout(0.2)), "linear")
+
+
 def _size(shape: Shape) -> int:
     return int(torch.Size(shape).numel())
 
@@ -188,6 +193,7 @@ BACKBONES: dict[str, Callable[[Shape], Backbone]] = {
     "conv3": partial(pooled_first, "conv3", (Stage((32,), 0.1), Stage((64,), 0.2), Stage((128,), 0.3))),
     "conv4": partial(pooled_first, "conv4", (Stage((32,), 0.1), Stage((64,), 0.2), Stage((128, 128), 0.3))),
     "mlp": mlp,
+    "linear": linear,
 }
 
 
@@ -201,7 +207,7 @@ def name_backbone(name: str, shape: Shape) -> str:
 
 
 def build_backbone(name: str, shape: Shape) -> Backbone:
-    """`dtn`, `lenet`, `compact`, `conv3`, `conv4`, `mlp` or `timm:NAME`; or `auto`, by the shape."""
+    """`dtn`, `lenet`, `compact`, `conv3`, `conv4`, `mlp`, `linear` or `timm:NAME`; or `auto`, by the shape."""
     name = name_backbone(name, shape)
     if name.startswith("timm:"):
         return timm_backbone(name.removeprefix("timm:"), shape)

@@ -7,87 +7,34 @@ import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
-from statistics import NormalDist
 from typing import Any, Literal, NamedTuple
 
 import torch
 from torch import Tensor, nn
 
-from calida.data import Samples, Scale, row_slices, stream
+from calida.data import Scale
 from calida.errors import InputError
+from calida.model.any_classifier import AnyClassifier, Sampling
 from calida.model.backbones import DropoutToFeatures, Shape, build_backbone, name_backbone
 from calida.model.heads import build_head
 from calida.model.logits import Logits
-from calida.model.sampling import Sampled, dropouts, first_sampled, layers_of, repeat_rows
+from calida.model.sampling import (
+    Sampled,
+    SampleNoise,
+    dropouts,
+    first_sampled,
+    layers_of,
+    masks_from,
+    repeat_rows,
+)
+from calida.model.standardize import Standardize
 from calida.seeds import Seeds
+from calida.uncertainty import mean_log_probs
 
 Precision = Literal["fp32", "bf16"]
 
-
-class Standardize(nn.Module):
-    """Bytes to 0..1, then every channel (or feature) to the source's zero mean and unit spread.
-
-    A feature of a table that spreads further in the target is scaled by that: nearly constant in source and not in
-    target, it would drown all others there.
-    """
-
-    mean: Tensor
-    scale: Tensor
-
-    def __init__(self, shape: Shape) -> None:
-        super().__init__()
-        per_channel = (shape[0], *[1] * (len(shape) - 1))
-        self.register_buffer("mean", torch.zeros(per_channel))
-        self.register_buffer("scale", torch.ones(per_channel))
-        self.memory_format = torch.channels_last
-
-    @torch.no_grad()
-    def fit(self, x: Samples, target: Samples | None = None) -> Standardize:
-        """Take mean and spread from `x`, in slices, so that bytes of a large set never become floats at once."""
-        axes = (0, *range(2, x.ndim))
-        count, total, squares = 0, torch.zeros_like(self.mean).double(), torch.zeros_like(self.mean).double()
-        for chunk in stream(x, row_slices(len(x), 1024)):
-            part = unit_range(chunk).to(total.device, torch.float64)
-            count += part.numel() // part.shape[1]
-            total += part.sum(axes).view_as(total)
-            squares += part.square().sum(axes).view_as(total)
-        mean = total / count
-        spread = (squares / count - mean.square()).clamp(min=0).sqrt()
-        if isinstance(target, Tensor) and target.ndim == 2:
-            spread = torch.maximum(spread, _middle_spread(unit_range(target)).to(spread))
-        self.mean.copy_(mean)
-        # A constant channel carries nothing; dividing by its rounding error would blow it up on target. Small units do
-        # not make it constant: what counts is the spread beside the mean.
-        self.scale.copy_(torch.where(spread > 1e-6 * mean.abs(), spread, 1.0))
-        return self
-
-    def forward(self, x: Tensor) -> Tensor:
-        standard = (unit_range(x).to(self.mean.dtype) - self.mean) / self.scale
-        return _laid_out(standard, self.memory_format) if standard.ndim == 4 else standard
-
-
-def _middle_spread(rows: Tensor, quantile: float = 0.025) -> Tensor:
-    """The standard deviation of a Gaussian with this middle 95 %: [D]. A few wild values do not move it."""
-    out = int(quantile * (len(rows) - 1))  # at either end
-    low, high = (rows.kthvalue(place, 0).values for place in (1 + out, len(rows) - out))
-    return (high - low) / (2 * NormalDist().inv_cdf(1 - quantile))
-
-
-def _laid_out(images: Tensor, memory_format: torch.memory_format) -> Tensor:
-    """Images [B, C, H, W] in a layout; grey ones too, which torch takes for laid out either way and then for neither.
-
-    Without the strides of channels_last, every layer after them would run in the slower layout: 1.4 times as long.
-    """
-    images = images.contiguous(memory_format=memory_format)
-    if memory_format == torch.channels_last and images.shape[1] == 1:
-        height, width = images.shape[2:]
-        return images.as_strided(images.shape, (height * width, 1, width, 1))
-    return images
-
-
-def unit_range(x: Tensor) -> Tensor:
-    """Bytes as floats in 0..1; floats as they are."""
-    return x.float() / 255 if x.dtype == torch.uint8 else x
+_NOISE_PAIRS = 4  # for each weight sample, a draw and its opposite: what they miss of the mean counts as epistemic
+_FOLDED_ROWS = 3_200
 
 
 class Output(NamedTuple):
@@ -97,7 +44,7 @@ class Output(NamedTuple):
     logits: Logits  # [M, B, K]; [B, K] of a plain forward pass
 
 
-class Classifier(nn.Module):
+class Classifier(AnyClassifier):
     """Any backbone giving features [B, D], and a head giving Gaussian logits.
 
     `sampled` says which dropout layers draw weights from Q(w), in prediction too: none of a point network's.
@@ -179,9 +126,42 @@ class Classifier(nn.Module):
         layers = [layer for layer in self.head.get_submodule("mean").modules() if isinstance(layer, nn.Linear)]
         layers[-1].bias.add_(offsets.to(layers[-1].bias))
 
+    def predict_batch(self, x: Tensor, sampling: Sampling) -> tuple[Tensor, Tensor]:
+        """Every weight sample's log-probabilities, [M, B, K], or [1, B, K] without masks; features are their mean."""
+        sampled, layers = self._drawn(sampling)
+        noise = SampleNoise(x, sampling.seeds)
+        with masks_from(noise, layers, sampling.num_samples):
+            features, logits = self.from_standard(self.standardize(x), sampling.num_samples, sampled)
+        return _without_noise(logits, noise, sampling.num_samples), features
+
+    def rows_at_once(self, batch_size: int, sampling: Sampling) -> int:
+        """Folded rows take memory like rows: with many masks, fewer samples at a time, enough to keep a core busy."""
+        masks = sampling.num_samples if self._drawn(sampling)[1] else 1
+        return max(min(batch_size, _FOLDED_ROWS // masks), min(batch_size, 16))
+
+    def _drawn(self, sampling: Sampling) -> tuple[Sampled, list[nn.Module]]:
+        sampled: Sampled = "all" if sampling.monte_carlo_dropout else self.sampled
+        return sampled, self.sampled_layers(sampled)
+
     @property
     def device(self) -> torch.device:
         return next(self.parameters()).device
+
+
+def _without_noise(logits: Logits, noise: SampleNoise, num_samples: int) -> Tensor:
+    """log E_noise P(y | x, w) of every weight sample: [M, B, K].
+
+    The noise of the logits is the data's (Kendall and Gal, 2017). Taking its mean for each weight sample leaves what
+    weight samples disagree about: their mutual information with the label, the epistemic part.
+    """
+    weights, rows, classes = logits.mean.shape
+    if not bool(logits.std.any()):
+        return torch.log_softmax(logits.mean, -1)
+    draws = num_samples if weights == 1 else _NOISE_PAIRS
+    normal = noise.normal("logits", draws * weights, classes).to(logits.mean).view(draws, weights, rows, classes)
+    if weights > 1:
+        normal = torch.cat([normal, -normal])
+    return mean_log_probs(logits.sample_log_probs(normal))
 
 
 @dataclass(frozen=True)
@@ -195,6 +175,7 @@ class Network:
     head: str = "auto"
     scale: Scale = Scale(False, 0.0, 0.0)  # of the source samples
     sampled: Sampled = "none"  # the dropout layers that draw weights
+    model: str = "network"  # or the family of a classifier that is none
 
     def __post_init__(self) -> None:
         # What `auto` means may change one day; what a file says it holds may not.

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
 
-from calida.data import Samples, row_slices, stream
+from calida.data import Samples, row_slices, stream, unit_range
 from calida.errors import InputError
-from calida.model.classifier import Classifier, evaluation_mode, unit_range
-from calida.model.logits import Logits
-from calida.model.sampling import Sampled, SampleNoise, masks_from
+from calida.model.any_classifier import AnyClassifier, Sampling
+from calida.model.classifier import evaluation_mode
 from calida.seeds import Seeds
 from calida.uncertainty import (
     SCORES,
@@ -21,10 +21,8 @@ from calida.uncertainty import (
     mean_log_probs,
     rejection_scores,
     renyi_entropy,
+    temper,
 )
-
-_NOISE_PAIRS = 4  # for each weight sample, a draw and its opposite: what they miss of the mean counts as epistemic
-_FOLDED_ROWS = 3_200
 
 
 @dataclass(frozen=True)
@@ -73,13 +71,20 @@ class Prediction:
         """The same labels at another temperature: log P / T, normalised; both parts of the entropy keep their share."""
         if temperature == 1.0:
             return self
-        log_probs = torch.log_softmax(self.log_probs / temperature, -1)
+        log_probs = temper(self.log_probs, temperature)
         entropy = renyi_entropy(log_probs)
         # Where the entropy was 0 there is nothing to share out, and all of it counts as aleatoric.
         share = torch.where(self.entropy > 0, self.epistemic / self.entropy.clamp(min=1e-12), 0.0).clamp(0, 1)
         return replace(
             self, log_probs=log_probs, entropy=entropy, aleatoric=entropy * (1 - share), epistemic=entropy * share
         )
+
+    def averaged_with(self, other: Prediction) -> Prediction:
+        """The mean of two classifiers' probabilities; what they disagree about counts as epistemic."""
+        log_probs = torch.logaddexp(self.log_probs, other.log_probs) - math.log(2)
+        entropy, aleatoric = renyi_entropy(log_probs), (self.aleatoric + other.aleatoric) / 2
+        aleatoric = torch.minimum(aleatoric, entropy)  # rounding
+        return Prediction(log_probs, entropy, aleatoric, entropy - aleatoric, self.features)
 
     def __len__(self) -> int:
         return len(self.log_probs)
@@ -98,7 +103,7 @@ def check_abstention(coverage: float | None, max_risk: float | None, order_by: s
 
 @torch.no_grad()
 def predict(
-    classifier: Classifier,
+    classifier: AnyClassifier,
     x: Samples,
     num_samples: int = 1,
     seeds: Seeds | None = None,
@@ -111,39 +116,13 @@ def predict(
     `monte_carlo_dropout`; a network without any is its own only sample. BatchNorm stays in evaluation mode. Masks and
     noise are a function of the sample (`SampleNoise`), so a prediction does not depend on its place or its neighbours.
     """
-    seeds = (seeds or Seeds(0)).at("prediction")
-    sampled: Sampled = "all" if monte_carlo_dropout else classifier.sampled
-    layers = classifier.sampled_layers(sampled)
+    sampling = Sampling(num_samples, (seeds or Seeds(0)).at("prediction"), monte_carlo_dropout)
     parts = []
     with evaluation_mode(classifier):
-        for rows in stream(x, row_slices(len(x), _rows_at_once(batch_size, num_samples if layers else 1))):
+        for rows in stream(x, row_slices(len(x), classifier.rows_at_once(batch_size, sampling))):
             batch = unit_range(rows.to(classifier.device, non_blocking=True))
-            noise = SampleNoise(batch, seeds)
-            with masks_from(noise, layers, num_samples):
-                features, logits = classifier.from_standard(classifier.standardize(batch), num_samples, sampled)
-            samples = _without_noise(logits, noise, num_samples)  # [M, B, K], or [1, B, K] without masks
+            samples, features = classifier.predict_batch(batch, sampling)
             split = decompose(samples)
             found = (mean_log_probs(samples), split.predictive, split.aleatoric, split.epistemic, features)
             parts.append([part.cpu() for part in found])
     return Prediction(*(torch.cat(column) for column in zip(*parts, strict=True)))
-
-
-def _without_noise(logits: Logits, noise: SampleNoise, num_samples: int) -> Tensor:
-    """log E_noise P(y | x, w) of every weight sample: [M, B, K].
-
-    The noise of the logits is the data's (Kendall and Gal, 2017). Taking its mean for each weight sample leaves what
-    weight samples disagree about: their mutual information with the label, the epistemic part.
-    """
-    weights, rows, classes = logits.mean.shape
-    if not bool(logits.std.any()):
-        return torch.log_softmax(logits.mean, -1)
-    draws = num_samples if weights == 1 else _NOISE_PAIRS
-    normal = noise.normal("logits", draws * weights, classes).to(logits.mean).view(draws, weights, rows, classes)
-    if weights > 1:
-        normal = torch.cat([normal, -normal])
-    return mean_log_probs(logits.sample_log_probs(normal))
-
-
-def _rows_at_once(batch_size: int, masks: int) -> int:
-    """Folded rows take memory like rows: with many masks, fewer samples at a time, but enough to keep a core busy."""
-    return max(min(batch_size, _FOLDED_ROWS // masks), min(batch_size, 16))

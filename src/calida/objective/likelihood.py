@@ -20,21 +20,29 @@ class ExpectedLikelihood:
     optimiser's weight decay is the KL part (Gal and Ghahramani, 2016).
     """
 
+    smoothing: float = 0.0  # share of a label that is spread over all classes
     domains: ClassVar[tuple[Domain, ...]] = ("source",)
 
     def __call__(self, step: Step) -> Tensor:
         samples = step.sample_log_probs("source")  # [M, B, K]
-        return nll(samples, step.source.y.expand(samples.shape[:-1])).mean()
+        return _smoothed_nll(samples, step.source.y.expand(samples.shape[:-1]), self.smoothing).mean()
 
 
 @dataclass(frozen=True)
 class PredictiveLikelihood:
     """-log E_m P(y | x, w_m), expectation inside the log: the cross-entropy of Eq. 5, for adaptation."""
 
+    smoothing: float = 0.0
     domains: ClassVar[tuple[Domain, ...]] = ("source",)
 
     def __call__(self, step: Step) -> Tensor:
-        return nll(step.log_probs("source"), step.source.y).mean()
+        return _smoothed_nll(step.log_probs("source"), step.source.y, self.smoothing).mean()
+
+
+def _smoothed_nll(log_probs: Tensor, labels: Tensor, smoothing: float) -> Tensor:
+    """Cross-entropy with labels of which a share is spread evenly (Szegedy et al., 2016): [..., K], [...] -> [...]."""
+    plain = nll(log_probs, labels)
+    return plain if smoothing == 0 else torch.lerp(plain, -log_probs.mean(-1), smoothing)
 
 
 @dataclass(frozen=True)

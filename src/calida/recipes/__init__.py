@@ -1,8 +1,26 @@
 """Named methods as plain values; `phases` turns one into what the training loop runs."""
 
-from calida.recipes.named import DEFAULT_RECIPE, RECIPES, get_recipe
+from calida.recipes.named import (
+    DEFAULT_FITTED_RECIPE,
+    DEFAULT_RECIPE,
+    FEATURES_RECIPE,
+    RECIPES,
+    default_recipe,
+    get_recipe,
+)
 from calida.recipes.phases import phases
 from calida.recipes.recipe import Recipe
 from calida.recipes.settings import Settings, resolve
 
-__all__ = ["DEFAULT_RECIPE", "RECIPES", "Recipe", "Settings", "get_recipe", "phases", "resolve"]
+__all__ = [
+    "DEFAULT_FITTED_RECIPE",
+    "DEFAULT_RECIPE",
+    "FEATURES_RECIPE",
+    "RECIPES",
+    "Recipe",
+    "Settings",
+    "default_recipe",
+    "get_recipe",
+    "phases",
+    "resolve",
+]

@@ -11,6 +11,9 @@ from calida.errors import InputError
 from calida.recipes.recipe import Recipe
 from calida.selection import Ramp
 
+DEFAULT_RECIPE = "default"  # what suits the kind of data: see `default_recipe`
+FEATURES_RECIPE = "features"  # for what an encoder made of the samples
+
 _BAYESIAN: dict[str, Any] = {"gaussian": True, "sampled": "top", "num_samples": 10}
 
 
@@ -55,6 +58,12 @@ _DUAL = _made(
     "entropy of order 1 with dual ascent: the target may be no more certain than source validation",
     {**_entropy_settings(1.0), "budget": "source"},
 )
+_SELF_TRAINING = _made(
+    "self-training",
+    "class-balanced pseudo-labels of a growing part of the target: the default of trees and lines",
+    # Measured in docs/classifiers.md.
+    {"rounds": 5, "order": math.inf, "selection": "class-balanced", "portion": Ramp(0.2, None, 0.8)},
+)
 _MMD = _made(
     "mmd",
     "features drawn together by maximum mean discrepancy",
@@ -86,6 +95,41 @@ _CALIDA = _made(
         "teacher": {"memory": 1.0, "max_steps": 60.0},
     },
 )
+_FEATURES = _made(
+    FEATURES_RECIPE,
+    "for embeddings: sure and varied predictions on target, an averaged teacher, both domains in every step",
+    {
+        **_entropy_settings(1.0),
+        "pretraining": {"epochs": 20, "learning_rate": 1e-3, "final_rate_fraction": 0.1},
+        "passes": 2,
+        "adaptation.learning_rate": 1e-3,
+        "augmentation": {"noise": 0.3},
+        "label_smoothing": 0.1,  # of a linear head on many features, certainty on source says little
+        "multiplier": 0.3,
+        "diversity": 1.0,
+        "pseudo_label": 0.1,
+        "pseudo_labels": {"selection": "global", "portion": 1.0, "neighbors_share": 0.5},
+        "teacher": {"memory": 1.0, "max_steps": 60.0},
+    },
+)
+_CONSENSUS = _made(
+    "consensus",
+    "check classifiers of other kinds label the target together; the network learns what they agree on",
+    {
+        **_entropy_settings(math.inf),
+        "pretraining": {"epochs": 40, "learning_rate": 2e-3, "final_rate_fraction": 0.03, "max_batches_per_epoch": 120},
+        "rounds": 4,
+        "passes": 5,
+        "max_batches_per_round": 200,
+        "adaptation.learning_rate": 2e-3,
+        "schedule": "joint",
+        "statistics": "both",
+        "labeler": "panel",
+        "portion": Ramp(1.0),
+        "pseudo_labels.temperature": Ramp(1.0),
+        "normalize": False,
+    },
+)
 _SOURCE = Recipe("source", "point network trained on source only")
 _BSOURCE = _made("bsource", "Bayesian network trained on source only", _BAYESIAN)
 
@@ -93,16 +137,25 @@ RECIPES: dict[str, Recipe] = {
     recipe.name: recipe
     for recipe in (
         _CALIDA,
+        _FEATURES,
+        _CONSENSUS,
         _SOURCE,
         _BSOURCE,
         *(_paper_recipe(b, order, end) for b in (False, True) for order in (1.0, math.inf) for end in ("", "-gvr")),
         _ANNEALED,
         _DUAL,
+        _SELF_TRAINING,
         _MMD,
     )
 }
 
-DEFAULT_RECIPE = "calida"
+DEFAULT_FITTED_RECIPE = _SELF_TRAINING.name  # of classifiers that are no networks
+
+
+def default_recipe(vectors: bool) -> str:
+    """What the default is: for images, views that agree; for feature vectors and tables, which have none, consensus."""
+    return "consensus" if vectors else "calida"
+
 
 _PATTERN = re.compile(r"(?P<bayesian>b?)rer-(?P<order>\d+(\.\d+)?|inf)(?P<ending>-gvr|-groups)?")
 

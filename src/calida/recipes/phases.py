@@ -32,13 +32,13 @@ _OF_PSEUDO_LABELS = ("pseudo_label", "mrkld")  # terms on selected samples alone
 def phases(recipe: Recipe, extra_terms: Mapping[str, Weighted] | None = None) -> list[Phase]:
     """Pre-training on source by the ELBO, then rounds of adaptation by Eq. 5-8 and whatever else has weight."""
     shared: dict[str, Any] = {
-        **asdict(recipe.optimization),
+        **{name: value for name, value in asdict(recipe.optimization).items() if name != "label_smoothing"},
         "num_samples": recipe.posterior.num_samples,
         "augmentation": Augmentation(**asdict(recipe.augmentation)),
     }
     pretraining = Phase(
         name=SOURCE_PHASE,
-        objective=Objective({"likelihood": Weighted(ExpectedLikelihood())}),
+        objective=Objective({"likelihood": Weighted(ExpectedLikelihood(recipe.optimization.label_smoothing))}),
         rounds=recipe.pretraining.epochs,
         min_batches=recipe.pretraining.min_batches_per_epoch,
         max_batches=recipe.pretraining.max_batches_per_epoch,
@@ -83,15 +83,18 @@ def phases(recipe: Recipe, extra_terms: Mapping[str, Weighted] | None = None) ->
 
 
 def _adaptation_terms(recipe: Recipe) -> dict[str, Weighted]:
-    terms, entropy, weights = {"likelihood": Weighted(PredictiveLikelihood())}, recipe.entropy, recipe.terms
+    entropy, weights = recipe.entropy, recipe.terms
+    terms = {"likelihood": Weighted(PredictiveLikelihood(recipe.optimization.label_smoothing))}
     if entropy.order is not None:
         weight: float | DualAscent = entropy.multiplier
         if entropy.budget is not None:
             weight = DualAscent(entropy.budget, entropy.dual_rate, entropy.dual_damping, entropy.dual_maximum)
-        if recipe.uses_pseudo_labels:
+        if recipe.is_self_training:
             terms["pseudo_label"] = Weighted(PseudoLabelLikelihood(), weight)
         else:
             terms["target_entropy"] = Weighted(TargetEntropy(entropy.order), weight)
+    if recipe.uses_pseudo_labels and not recipe.is_self_training:
+        terms["pseudo_label"] = Weighted(PseudoLabelLikelihood(), weights.pseudo_label)
     return terms | {
         "diversity": Weighted(Diversity(), weights.diversity),
         "consistency": Weighted(Consistency(weights.consistency_threshold), weights.consistency),

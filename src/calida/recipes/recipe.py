@@ -44,6 +44,7 @@ class Optimization(Settings):
     batch_size: int = setting(100, "samples of a domain in one step", at_least(2))
     optimizer: Literal["adam", "sgd"] = setting("adam", "Adam, or SGD with Nesterov momentum 0.9")
     weight_decay: float = setting(5e-4, "L2 weight decay; with dropout, the KL term of the ELBO", FROM_ZERO)
+    label_smoothing: float = setting(0.0, "share of each source label that is spread over all classes", FRACTION)
 
 
 @dataclass(frozen=True)
@@ -133,7 +134,14 @@ class PseudoLabeling(Settings):
     temperature: Ramp = setting(
         Ramp(0.0), "temperature of the labels; 0 gives hard ones, 0.25 those of CRST", FROM_ZERO
     )
+    neighbors_share: float = setting(
+        0.0, "share that nearest neighbors by features have in a pseudo-label (label spreading); 0: none", FRACTION
+    )
+    neighbors: int = setting(10, "nearest neighbors that a pseudo-label is spread over", at_least(1))
     normalize: bool = setting(True, "divide soft labels by class thresholds (CRST), or not (annealing)")
+    labeler: Literal["own", "panel"] = setting(
+        "own", "who labels: the classifier itself, or the consensus of check classifiers and it (feature vectors)"
+    )
 
 
 @dataclass(frozen=True)
@@ -147,6 +155,7 @@ class Terms(Settings):
         0.0, "weight of consistency: augmented views are fitted to the plain one's label", FROM_ZERO
     )
     consistency_threshold: float = setting(0.9, "confidence from which the plain view's label counts", FRACTION)
+    pseudo_label: float = setting(0.0, "weight of pseudo-labels beside an entropy of finite order", FROM_ZERO)
     mrkld: float = setting(0.0, "weight of the KL divergence of pseudo-labelled samples from uniform (CRST)", FROM_ZERO)
     mmd: float = setting(0.0, "weight of the maximum mean discrepancy of features; needs the joint schedule", FROM_ZERO)
     vat: float = setting(0.0, "weight of virtual adversarial smoothness on target", FROM_ZERO)
@@ -187,6 +196,14 @@ class Teacher(Settings):
 
 
 @dataclass(frozen=True)
+class Fitting(Settings):
+    """Classifiers that are no networks: trees and lines, fitted anew each round."""
+
+    average: bool = setting(True, "each round's classifier is the mean of the source-only fit and of its own")
+    max_rows: int = setting(500_000, "rows of a domain that one fit takes at most", at_least(2))
+
+
+@dataclass(frozen=True)
 class Recipe:
     """Every setting of a run, in groups of values that a config file can hold.
 
@@ -206,6 +223,7 @@ class Recipe:
     terms: Terms = Terms()
     gradient_variance: GradientVariance = GradientVariance()
     teacher: Teacher = Teacher()
+    fitting: Fitting = Fitting()
 
     def groups(self) -> dict[str, Settings]:
         values = {one.name: getattr(self, one.name) for one in fields(self)}
@@ -253,9 +271,28 @@ class Recipe:
         return recipe
 
     @property
+    def uses_panel(self) -> bool:
+        """Whether check classifiers label the target."""
+        return self.uses_pseudo_labels and self.pseudo_labels.labeler == "panel"
+
+    @property
+    def is_self_training(self) -> bool:
+        """Whether pseudo-labels take the place of an entropy, as they do at order infinity."""
+        return self.entropy.order == math.inf and self.pseudo_labels.selection != "none"
+
+    @property
     def uses_pseudo_labels(self) -> bool:
         """Whether adaptation learns from pseudo-labels."""
-        return self.entropy.order == math.inf and self.pseudo_labels.selection != "none"
+        beside = self.terms.pseudo_label > 0 and self.pseudo_labels.selection != "none"
+        return self.is_self_training or beside
+
+    @property
+    def needs_network(self) -> bool:
+        """Whether something in it asks for gradients or weight samples, and not for fits alone."""
+        weights = (self.terms.diversity, self.terms.consistency, self.terms.mrkld, self.terms.mmd, self.terms.vat)
+        adapts = self.adaptation.rounds > 0
+        trained = any(weights) or self.gradient_variance.grouped or self.teacher.memory > 0
+        return self.posterior.gaussian or (adapts and (trained or not self.uses_pseudo_labels))
 
     def check(self) -> None:
         """Refuse values that no run could use, each by itself and together."""
@@ -268,7 +305,7 @@ class Recipe:
             )
         if variance.groups_only and variance.weight:
             raise InputError(f"gradient_variance.groups_only is the control at weight 0, not {variance.weight:g}")
-        if self.entropy.budget is not None and (self.entropy.order is None or self.uses_pseudo_labels):
+        if self.entropy.budget is not None and (self.entropy.order is None or self.is_self_training):
             raise InputError("entropy.budget bounds an entropy: it needs an order, and no selection at order inf")
         if self.terms.mrkld and not self.uses_pseudo_labels:
             raise InputError("terms.mrkld holds pseudo-labels back: it needs order inf and a selection")

@@ -1,9 +1,25 @@
 """What a run found, in figures and on one page."""
 
-from calida.report.metrics import compute_metrics, score
+from calida.report.groups import measure_groups
+from calida.report.label_sheet import SheetItem, render_sheet
+from calida.report.metrics import compute_metrics
 from calida.report.page import render, write_report
-from calida.report.run_predictions import Evidence, gather
-from calida.report.run_results import Finding
+from calida.report.run_predictions import RunPredictions, gather
+from calida.report.run_results import RunResults
+from calida.report.templating import picture
 from calida.report.verdict import Verdict, judge
 
-__all__ = ["Evidence", "Finding", "Verdict", "compute_metrics", "gather", "judge", "render", "score", "write_report"]
+__all__ = [
+    "RunPredictions",
+    "RunResults",
+    "SheetItem",
+    "Verdict",
+    "compute_metrics",
+    "gather",
+    "judge",
+    "measure_groups",
+    "picture",
+    "render",
+    "render_sheet",
+    "write_report",
+]

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import torch
 from markupsafe import Markup
 
-from calida.report.run_predictions import View
-from calida.report.run_results import Finding
+from calida.report.run_predictions import ClassifierPredictions
+from calida.report.run_results import RunResults
 from calida.report.svg import Plot, nice_ticks
 from calida.uncertainty import binned_error, reliability_bins, renyi_entropy
-from calida.validation import SOURCE_ONLY
+from calida.validation import SOURCE_ONLY, RoundRecord
 
 _BINS = 15
 _LARGEST_MATRIX = 40
@@ -50,57 +49,57 @@ class Figure:
     table: Table | None = None
 
 
-def views(finding: Finding) -> list[tuple[str, View]]:
+def views(results: RunResults) -> list[tuple[str, ClassifierPredictions]]:
     """Before and after, or the only one there is, as it was returned."""
-    before, after = finding.evidence.before, finding.evidence.after
-    return [(SOURCE_ONLY, before), (_AFTER, after)] if finding.changed else [(SOURCE_ONLY, after)]
+    before, after = results.predictions.before, results.predictions.after
+    return [(SOURCE_ONLY, before), (_AFTER, after)] if results.changed else [(SOURCE_ONLY, after)]
 
 
-def feature_map(finding: Finding) -> Figure:
-    evidence, classes = finding.evidence, finding.classes
+def feature_map(results: RunResults) -> Figure:
+    predictions, classes = results.predictions, results.classes
     panels = []
-    for name, view in views(finding):
+    for name, view in views(results):
         low, high = view.map.min(0), view.map.max(0)
         pad = 0.03 * (high - low + 1e-9)
         size = (460, 380)
         bounds = [(float(low[axis] - pad[axis]), float(high[axis] + pad[axis])) for axis in (0, 1)]
         plot = Plot(bounds[0], bounds[1], size=size, x_ticks=[], y_ticks=[], left=8)
-        count = len(evidence.mapped_source)
-        for row, (x, y) in zip(evidence.mapped_source, view.map[:count], strict=True):
-            label = int(evidence.validation_labels[row])
+        count = len(predictions.mapped_source)
+        for row, (x, y) in zip(predictions.mapped_source, view.map[:count], strict=True):
+            label = int(predictions.validation_labels[row])
             plot.dot(float(x), float(y), "point source", f"source, class {classes[label]}", 2.6, data_class=label)
-        for row, (x, y) in zip(evidence.mapped_target, view.map[count:], strict=True):
+        for row, (x, y) in zip(predictions.mapped_target, view.map[count:], strict=True):
             label = int(view.target[row].argmax())
-            tip = f"target {finding.names[row]}, predicted {classes[label]} at {np.exp(view.target[row].max()):.0%}"
-            if finding.truth is not None:
-                tip += f", in truth {classes[int(finding.truth[row])]}"
+            tip = f"target {results.names[row]}, predicted {classes[label]} at {np.exp(view.target[row].max()):.0%}"
+            if results.truth is not None:
+                tip += f", in truth {classes[int(results.truth[row])]}"
             plot.dot(float(x), float(y), "point target", tip, 2.8, data_class=label)
-        summary = f"Map of features, {name}: {count} source and {len(evidence.mapped_target)} target samples"
+        summary = f"Map of features, {name}: {count} source and {len(predictions.mapped_target)} target samples"
         panels.append(Panel(name, plot.draw(summary)))
     caption = (
         "Each dot is a sample, placed by t-SNE so that samples with alike features lie together. Rings are source "
         "validation in its true class's color, filled dots are target in the predicted class's colour. A good "
         "adaptation lays dots of a colour onto rings of the same colour."
     )
-    return Figure("map", "How both domains look to the network", caption, panels, table=_map_table(finding))
+    return Figure("map", "How both domains look to the network", caption, panels, table=_map_table(results))
 
 
-def _map_table(finding: Finding) -> Table:
+def _map_table(results: RunResults) -> Table:
     """How many dots of each class the map has: what can be said of it without looking."""
-    evidence, count = finding.evidence, len(finding.classes)
-    columns = {"source rings": evidence.validation_labels[evidence.mapped_source]}
-    for name, view in views(finding):
-        columns[f"target dots, {name}"] = view.target[evidence.mapped_target].argmax(1)
+    predictions, count = results.predictions, len(results.classes)
+    columns = {"source rings": predictions.validation_labels[predictions.mapped_source]}
+    for name, view in views(results):
+        columns[f"target dots, {name}"] = view.target[predictions.mapped_target].argmax(1)
     counts = [np.bincount(labels, minlength=count) for labels in columns.values()]
-    rows = [[name, *(str(number[label]) for number in counts)] for label, name in enumerate(finding.classes)]
+    rows = [[name, *(str(number[label]) for number in counts)] for label, name in enumerate(results.classes)]
     return Table(["class", *columns], rows)
 
 
-def entropy_histograms(finding: Finding) -> Figure:
-    highest = float(np.log(len(finding.classes)))
+def entropy_histograms(results: RunResults) -> Figure:
+    highest = float(np.log(len(results.classes)))
     edges = np.linspace(0, highest, 25)
     panels, rows = [], []
-    for name, view in views(finding):
+    for name, view in views(results):
         source = renyi_entropy(torch.from_numpy(view.validation).double(), 1.0).numpy()
         shares = {
             "source": np.histogram(source.clip(0, highest), edges)[0] / len(source),
@@ -131,16 +130,16 @@ def entropy_histograms(finding: Finding) -> Figure:
     return Figure("entropy", "Uncertainty on source and target", caption, panels, legend, Table(header, rows))
 
 
-def reliability(finding: Finding) -> Figure:
+def reliability(results: RunResults) -> Figure:
     """Target where its labels are known, also as the network itself has it; source validation always."""
     panels, rows, sets = [], [], []
-    for name, view in views(finding) if finding.truth is not None else ():
+    for name, view in views(results) if results.truth is not None else ():
         if float(view.temperature) != 1:
-            sets.append((name, "target, not calibrated (oracle)", view.uncalibrated, finding.truth, "before"))
-        sets.append((name, "target (oracle)", torch.from_numpy(view.target).double(), finding.truth, "target"))
-    for name, view in views(finding):
+            sets.append((name, "target, not calibrated (oracle)", view.uncalibrated, results.truth, "before"))
+        sets.append((name, "target (oracle)", torch.from_numpy(view.target).double(), results.truth, "target"))
+    for name, view in views(results):
         validation = torch.from_numpy(view.validation).double()
-        sets.append((name, "source validation", validation, finding.evidence.validation_labels, "source"))
+        sets.append((name, "source validation", validation, results.predictions.validation_labels, "source"))
     for name, domain, log_probs, labels, kind in sets:
         confidence, predicted = log_probs.exp().max(-1)
         bins = reliability_bins(confidence, predicted == torch.from_numpy(labels), _BINS)
@@ -161,20 +160,20 @@ def reliability(finding: Finding) -> Figure:
         rows.append([name, domain, f"{error:.2%}", f"{total:.0f}"])
     caption = (
         "Bars on the diagonal mean that 80 % confidence is right 80 % of the time; under it, over-confident. "
-        f"Probabilities are shown as predictions give them, at temperature {finding.trust['temperature']:.2f}."
+        f"Probabilities are shown as predictions give them, at temperature {results.trust.temperature:.2f}."
     )
     table = Table(["classifier", "samples of", "ECE", "number"], rows)
     return Figure("reliability", "Can the probabilities be believed?", caption, panels, table=table)
 
 
-def class_shares(finding: Finding) -> Figure:
-    classes = finding.classes
-    series: dict[str, tuple[str, np.ndarray]] = {"source": ("source", finding.source_shares())}
-    if finding.changed:
-        series["before"] = ("target, source only", np.array(finding.before["target"]["class_shares"]))
-    series["target"] = (f"target, {views(finding)[-1][0]}", np.array(finding.after["target"]["class_shares"]))
-    if finding.truth is not None:
-        counts = np.bincount(finding.truth, minlength=len(classes))
+def class_shares(results: RunResults) -> Figure:
+    classes = results.classes
+    series: dict[str, tuple[str, np.ndarray]] = {"source": ("source", results.source_shares())}
+    if results.changed:
+        series["before"] = ("target, source only", np.array(results.before["target"]["class_shares"]))
+    series["target"] = (f"target, {views(results)[-1][0]}", np.array(results.after["target"]["class_shares"]))
+    if results.truth is not None:
+        counts = np.bincount(results.truth, minlength=len(classes))
         series["truth"] = ("target in truth (oracle)", counts / counts.sum())
     highest = max(float(values.max()) for _, values in series.values())
     width = max(360, 22 * len(classes))
@@ -194,16 +193,16 @@ def class_shares(finding: Finding) -> Figure:
     return Figure("classes", "Class shares", caption, [Panel("", plot.draw(summary))], legend, table)
 
 
-def confusion(finding: Finding) -> Figure | None:
-    if finding.truth is None:
+def confusion(results: RunResults) -> Figure | None:
+    if results.truth is None:
         return None
-    kept = _most_confused(finding, finding.truth)
-    classes, truth = [finding.classes[label] for label in kept], finding.truth
+    kept = _most_confused(results, results.truth)
+    classes, truth = [results.classes[label] for label in kept], results.truth
     count = len(classes)
     panels, rows = [], []
-    for name, view in views(finding):
+    for name, view in views(results):
         predicted = view.target.argmax(1)
-        whole = np.zeros((len(finding.classes), len(finding.classes)), dtype=int)
+        whole = np.zeros((len(results.classes), len(results.classes)), dtype=int)
         np.add.at(whole, (truth, predicted), 1)
         table, totals = whole[np.ix_(kept, kept)], whole.sum(1)[kept]
         ticks = [(i + 0.5, shorten(text, max(3, 40 // count))) for i, text in enumerate(classes)]
@@ -220,8 +219,8 @@ def confusion(finding: Finding) -> Figure | None:
         worst = sorted(((table[i, j], i, j) for i in range(count) for j in range(count) if i != j), reverse=True)[:5]
         rows += [[name, classes[i], classes[j], str(number)] for number, i, j in worst if number]
     caption = "Rows are true classes, columns predicted ones; oracle, as it needs target labels."
-    if count < len(finding.classes):
-        caption += f" Shown are the {count} of {len(finding.classes)} classes that are confused most."
+    if count < len(results.classes):
+        caption += f" Shown are the {count} of {len(results.classes)} classes that are confused most."
     table_ = Table(["classifier", "true", "predicted", "samples"], rows)
     return Figure("confusion", "What is taken for what (oracle)", caption, panels, table=table_)
 
@@ -230,12 +229,12 @@ def shorten(text: str, length: int) -> str:
     return text if len(text) <= length else text[: length - 1] + "…"
 
 
-def _most_confused(finding: Finding, truth: np.ndarray) -> list[int]:
+def _most_confused(results: RunResults, truth: np.ndarray) -> list[int]:
     """All classes, or as many as a matrix can show: those that take part in the most errors."""
-    predicted = finding.evidence.after.target.argmax(1)
+    predicted = results.predictions.after.target.argmax(1)
     wrong = predicted != truth
-    errors = np.bincount(truth[wrong], minlength=len(finding.classes))
-    errors += np.bincount(predicted[wrong], minlength=len(finding.classes))
+    errors = np.bincount(truth[wrong], minlength=len(results.classes))
+    errors += np.bincount(predicted[wrong], minlength=len(results.classes))
     return sorted(np.argsort(-errors, kind="stable")[:_LARGEST_MATRIX].tolist())
 
 
@@ -244,53 +243,48 @@ class _Course:
     """A quantity that moves from round to round: lines of (kind, words, reader of a record)."""
 
     title: str
-    lines: Sequence[tuple[str, str, Callable[[Mapping[str, Any]], float | None]]]
+    lines: Sequence[tuple[str, str, Callable[[RoundRecord], float | None]]]
 
 
-def _at(*keys: str) -> Callable[[Mapping[str, Any]], float | None]:
-    def read(record: Mapping[str, Any]) -> float | None:
-        value: Any = record
-        for key in keys:
-            value = value.get(key) if isinstance(value, Mapping) else None
-        return float(value) if isinstance(value, int | float) else None
-
-    return read
-
-
-def _balance(record: Mapping[str, Any]) -> float | None:
+def _balance(record: RoundRecord) -> float | None:
     """Entropy of the class shares over its largest value: 1 is all classes alike, 0 is one class for all."""
-    shares = np.array(record.get("target", {}).get("class_shares", ()))
+    shares = np.array([] if record.target is None else record.target.class_shares)
     if len(shares) < 2:
         return None
     used = shares[shares > 0]
     return float(-(used * np.log(used)).sum() / np.log(len(shares)))
 
 
-def _multiplier(record: Mapping[str, Any]) -> float | None:
-    states = list(record.get("multipliers", {}).values())
-    return float(states[0]["value"]) if states else None
+def _multiplier(record: RoundRecord) -> float | None:
+    return next((state.value for state in record.multipliers.values()), None)
 
 
 _COURSES = (
     _Course(
         "mean entropy (nats)",
-        (("source", "source", _at("source", "entropy")), ("target", "target", _at("target", "entropy"))),
+        (
+            ("source", "source", lambda record: record.source.entropy),
+            ("target", "target", lambda record: record.target.entropy if record.target else None),
+        ),
     ),
     _Course(
         "accuracy",
         (
-            ("source", "source validation", _at("source", "accuracy")),
-            ("truth", "target (oracle)", _at("oracle", "accuracy")),
+            ("source", "source validation", lambda record: record.source.accuracy),
+            ("truth", "target (oracle)", lambda record: record.oracle.accuracy if record.oracle else None),
         ),
     ),
-    _Course("share of target selected", (("target", "selected", _at("selected", "share")),)),
+    _Course(
+        "share of target selected",
+        (("target", "selected", lambda record: record.selected.share if record.selected else None),),
+    ),
     _Course("class balance on target", (("target", "balance, 1 is even", _balance),)),
     _Course("multiplier of the entropy", (("target", "multiplier", _multiplier),)),
     _Course(
         "gradient variance",
         (
-            ("source", "source", _at("gradient_variance", "source")),
-            ("target", "target", _at("gradient_variance", "target")),
+            ("source", "source", lambda record: record.gradient_variance.get("source")),
+            ("target", "target", lambda record: record.gradient_variance.get("target")),
         ),
     ),
 )
@@ -303,12 +297,12 @@ def around(values: Sequence[float]) -> tuple[float, float]:
     return 0.0 if low >= 0 and low < 0.5 * high else low - pad, high + pad
 
 
-def courses(finding: Finding) -> Figure:
-    rounds = finding.rounds
-    starts = [index + 1 for index in range(1, len(rounds)) if rounds[index]["phase"] != rounds[index - 1]["phase"]]
-    returned = next(index for index, record in enumerate(rounds) if record is finding.returned)
+def courses(results: RunResults) -> Figure:
+    rounds = results.rounds
+    starts = [index + 1 for index in range(1, len(rounds)) if rounds[index].phase != rounds[index - 1].phase]
+    returned = next(index for index, record in enumerate(rounds) if record is results.returned)
     whole = [(value, text) for value, text in nice_ticks(0.5, len(rounds) + 0.5) if float(value).is_integer()]
-    panels, columns = [], {"round": [f"{r['phase']} {r['round'] + 1}" for r in rounds]}
+    panels, columns = [], {"round": [f"{record.phase} {record.round + 1}" for record in rounds]}
     for course in _COURSES:
         lines = []
         for kind, words, read in course.lines:
@@ -330,14 +324,14 @@ def courses(finding: Finding) -> Figure:
             plot.line(values, kind, tips)
         ends = ", ".join(f"{words} {values[0][1]:.3g} to {values[-1][1]:.3g}" for _, words, values in lines)
         panels.append(Panel(course.title, plot.draw(f"{course.title} by round: {ends}")))
-    columns["note"] = [str(record.get("stopped", "")) for record in rounds]
+    columns["note"] = [str(record.stopped or "") for record in rounds]
     columns["note"][returned] = "; ".join(["returned", *filter(None, [columns["note"][returned]])])
     rows = [list(row) for row in zip(*columns.values(), strict=True)]
     legend = [("source", "source"), ("target", "target")]
-    legend += [("truth", "target accuracy (oracle)")] if any("oracle" in record for record in rounds) else []
-    legend += [("returned", f"returned: {finding.trust['returned']}")]
+    legend += [("truth", "target accuracy (oracle)")] if any(record.oracle for record in rounds) else []
+    legend += [("returned", f"returned: {results.trust.returned}")]
     caption = "One dot a round, before calibration."
     if starts:
         caption += " The dashed line is where training on source ends and adaptation begins."
-    caption += "".join(f" Round {r['round'] + 1} was {r['stopped']}." for r in rounds if "stopped" in r)
+    caption += "".join(f" Round {record.round + 1} was {record.stopped}." for record in rounds if record.stopped)
     return Figure("rounds", "Round by round", caption, panels, legend, Table(list(columns), rows))

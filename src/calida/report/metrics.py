@@ -8,29 +8,31 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from calida.report.run_predictions import Evidence, View
+from calida.report.run_predictions import ClassifierPredictions, RunPredictions
 from calida.shift import class_shares
-from calida.training import mean_class_accuracy
-from calida.uncertainty import aurc, brier, calibration_error, nll, renyi_entropy
+from calida.uncertainty import aurc, measure_answers, renyi_entropy
 
 
-def compute_metrics(evidence: Evidence) -> dict[str, Any]:
+def compute_metrics(predictions: RunPredictions) -> dict[str, Any]:
     """`source_only` and `adapted`, each with `source`, `target` and, only where labels were given, `oracle`.
 
     Figures are those of the probabilities that `predict` gives; `oracle_uncalibrated` has the network's own.
     """
-    truth = torch.from_numpy(evidence.truth) if len(evidence.truth) else None
+    truth = torch.from_numpy(predictions.truth) if len(predictions.truth) else None
     return {
-        name: _describe(view, torch.from_numpy(evidence.validation_labels), truth)
-        for name, view in (("source_only", evidence.before), ("adapted", evidence.after))
+        name: _describe(view, torch.from_numpy(predictions.validation_labels), truth)
+        for name, view in (("source_only", predictions.before), ("adapted", predictions.after))
     }
 
 
-def _describe(view: View, validation_labels: Tensor, truth: Tensor | None) -> dict[str, Any]:
+def _describe(view: ClassifierPredictions, validation_labels: Tensor, truth: Tensor | None) -> dict[str, Any]:
     validation, target = torch.from_numpy(view.validation).double(), torch.from_numpy(view.target).double()
     entropy, aleatoric, epistemic = np.asarray(view.uncertainty, dtype=np.float64).mean(0).tolist()
     described = {
-        "source": {**score(validation, validation_labels), "entropy": float(renyi_entropy(validation, 1.0).mean())},
+        "source": {
+            **measure_answers(validation, validation_labels),
+            "entropy": float(renyi_entropy(validation, 1.0).mean()),
+        },
         "target": {
             "entropy": entropy,
             "aleatoric": aleatoric,
@@ -41,23 +43,11 @@ def _describe(view: View, validation_labels: Tensor, truth: Tensor | None) -> di
     }
     if truth is None:
         return described
-    oracle = {**score(target, truth), "aurc": _rejection(view, target, truth)}
-    return {**described, "oracle": oracle, "oracle_uncalibrated": score(view.uncalibrated, truth)}
+    oracle = {**measure_answers(target, truth), "aurc": _rejection(view, target, truth)}
+    return {**described, "oracle": oracle, "oracle_uncalibrated": measure_answers(view.uncalibrated, truth)}
 
 
-def _rejection(view: View, log_probs: Tensor, truth: Tensor) -> dict[str, float]:
+def _rejection(view: ClassifierPredictions, log_probs: Tensor, truth: Tensor) -> dict[str, float]:
     """How well each score orders errors: the area under the risk-coverage curve."""
     wrong = (log_probs.argmax(-1) != truth).double()
     return {name: float(aurc(score, wrong)) for name, score in view.scores().items()}
-
-
-def score(log_probs: Tensor, labels: Tensor) -> dict[str, float]:
-    """How predictions fare against labels."""
-    predicted = log_probs.argmax(-1)
-    return {
-        "accuracy": float((predicted == labels).double().mean()),
-        "mean_class_accuracy": mean_class_accuracy(predicted, labels),
-        "nll": float(nll(log_probs, labels).mean()),
-        "brier": float(brier(log_probs, labels).mean()),
-        "ece": float(calibration_error(log_probs, labels)),
-    }

@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-import base64
-import io
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
-from PIL import Image
 
 from calida.estimation import CALIBRATIONS
 from calida.files import write_atomically
-from calida.report import figures, trust_figures
-from calida.report.run_results import Finding
+from calida.report import figures, table_figures, trust_figures
+from calida.report.run_results import RunResults
 from calida.report.svg import tag
+from calida.report.templating import asset, picture, render_template
 from calida.report.verdict import Verdict, judge
 
 # Ten colours that people with colour-blindness tell apart best in this order; more classes go round the circle.
@@ -50,57 +47,47 @@ class Group:
     uncertain: list[Shown]
 
 
-def write_report(path: Path, finding: Finding) -> None:
+def write_report(path: Path, results: RunResults) -> None:
     """Write the page, whole or not at all."""
-    write_atomically(path, render(finding).encode())
+    write_atomically(path, render(results).encode())
 
 
-def render(finding: Finding) -> str:
+def render(results: RunResults) -> str:
     """The page as text; whatever came from the user's disk is escaped by the template."""
-    environment = Environment(
-        loader=PackageLoader("calida.report", "template"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    environment.filters["last_part"] = lambda origin: origin.rstrip("/").rsplit("/", 1)[-1] or origin
     drawn = [
-        figures.feature_map(finding),
-        figures.reliability(finding),
-        trust_figures.risk_coverage(finding),
-        figures.entropy_histograms(finding),
-        figures.class_shares(finding),
-        figures.confusion(finding),
-        figures.courses(finding),
-        trust_figures.validators(finding),
-        trust_figures.recipes(finding),
+        figures.feature_map(results),
+        figures.reliability(results),
+        trust_figures.risk_coverage(results),
+        figures.entropy_histograms(results),
+        figures.class_shares(results),
+        figures.confusion(results),
+        table_figures.groups(results),
+        table_figures.moved_columns(results),
+        figures.courses(results),
+        trust_figures.validators(results),
+        trust_figures.recipes(results),
     ]
-    verdict = judge(finding)
-    return environment.get_template("page.html").render(
-        finding=finding,
-        metrics=finding.metrics,
+    verdict = judge(results)
+    return render_template(
+        "page.html",
+        results=results,
+        metrics=results.metrics,
         verdict=verdict,
-        strip=_strip(finding, verdict),
-        tiles=_tiles(finding),
+        strip=_strip(results, verdict),
+        tiles=_tiles(results),
         figures=[figure for figure in drawn if figure is not None],
-        groups=_groups(finding),
-        colours=[_colour(index, len(finding.classes)) for index in range(len(finding.classes))],
-        style=Markup(_asset(environment, "style.css")),
-        script=Markup(_asset(environment, "script.js")),
+        groups=_groups(results),
+        colours=[_colour(index, len(results.classes)) for index in range(len(results.classes))],
+        style=asset("style.css"),
+        script=asset("script.js"),
     )
-
-
-def _asset(environment: Environment, name: str) -> str:
-    assert environment.loader is not None
-    return environment.loader.get_source(environment, name)[0]
 
 
 def _colour(index: int, count: int) -> str:
     return _COLOURS[index] if count <= len(_COLOURS) else f"hsl({360 * index / count:.0f} 62% 48%)"
 
 
-def _tiles(finding: Finding) -> list[dict[str, Any]]:
+def _tiles(results: RunResults) -> list[dict[str, Any]]:
     """The figures at the top: a name, before, after, and whether an oracle was asked."""
     wanted = [
         ("target accuracy", "oracle", "accuracy", True),
@@ -111,33 +98,33 @@ def _tiles(finding: Finding) -> list[dict[str, Any]]:
     ]
     tiles = []
     for name, part, key, share in wanted:
-        if part in finding.after:
+        if part in results.after:
             before, after = (
                 f"{side[part][key]:.1%}" if share else f"{side[part][key]:.3f}"
-                for side in (finding.before, finding.after)
+                for side in (results.before, results.after)
             )
             tiles.append({"name": name, "before": before, "after": after, "oracle": part == "oracle"})
     return tiles
 
 
-def _strip(finding: Finding, verdict: Verdict) -> list[dict[str, Any]]:
+def _strip(results: RunResults, verdict: Verdict) -> list[dict[str, Any]]:
     """What is known without target labels: a name, a value, a note, and a picture of an interval."""
-    trust, tried = finding.trust, len(finding.trust["candidates"])
-    estimate, calibration = trust["accuracy"], CALIBRATIONS.get(trust["calibration"])
-    known = finding.after.get("oracle", {}).get("accuracy")
-    recipe = f"recipe {finding.metrics['recipe']}" + (f", the best ranked of {tried}" if tried else "")
-    return [
-        {"name": "returned", "value": trust["returned"], "note": recipe},
+    trust, tried = results.trust, len(results.trust.candidates)
+    estimate, calibration = trust.accuracy, CALIBRATIONS.get(trust.calibration)
+    known = results.after.get("oracle", {}).get("accuracy")
+    recipe = f"recipe {results.metrics['recipe']}" + (f", the best ranked of {tried}" if tried else "")
+    strip = [
+        {"name": "returned", "value": trust.returned, "note": recipe},
         {
             "name": "target accuracy, estimated",
-            "value": f"{estimate['value']:.1%}",
-            "note": f"{estimate['low']:.1%} to {estimate['high']:.1%}, without labels",
-            "picture": _interval(estimate["value"], estimate["low"], estimate["high"], known),
+            "value": f"{estimate.value:.1%}",
+            "note": f"{estimate.low:.1%} to {estimate.high:.1%}, without labels",
+            "picture": _interval(estimate.value, estimate.low, estimate.high, known),
         },
         {
             "name": "calibration",
-            "value": f"temperature {trust['temperature']:.2f}",
-            "note": f"{trust['calibration']}: {calibration.summary}" if calibration else trust["calibration"],
+            "value": f"temperature {trust.temperature:.2f}",
+            "note": f"{trust.calibration}: {calibration.summary}" if calibration else trust.calibration,
         },
         {
             "name": "warnings",
@@ -145,6 +132,16 @@ def _strip(finding: Finding, verdict: Verdict) -> list[dict[str, Any]]:
             "note": "listed below" if verdict.warnings else "of the guard or the figures",
         },
     ]
+    if labeled := results.metrics.get("labeled"):
+        found, count = labeled["adapted"], labeled["labels"]
+        measured = {
+            "name": f"target accuracy, from {count:,} label{'s' * (count > 1)}",
+            "value": f"{found['value']:.1%}",
+            "note": f"{found['low']:.1%} to {found['high']:.1%} at {labeled['level']:.0%}, measured with labels",
+            "picture": _interval(found["value"], found["low"], found["high"], known),
+        }
+        strip.insert(2, measured)
+    return strip
 
 
 def _interval(value: float, low: float, high: float, known: float | None) -> Markup:
@@ -161,38 +158,30 @@ def _interval(value: float, low: float, high: float, known: float | None) -> Mar
     return tag("svg", tag("title", summary), *parts, viewBox="-4 0 208 14", role="img", aria_label=summary)
 
 
-def _groups(finding: Finding) -> list[Group]:
-    evidence = finding.evidence
-    predicted = evidence.after.target.argmax(1)
-    counts = np.bincount(predicted, minlength=len(finding.classes))
+def _groups(results: RunResults) -> list[Group]:
+    predictions = results.predictions
+    predicted = predictions.after.target.argmax(1)
+    counts = np.bincount(predicted, minlength=len(results.classes))
     groups = []
-    for label, name in enumerate(finding.classes):
-        places = [place for place, row in enumerate(evidence.shown) if predicted[row] == label]
+    for label, name in enumerate(results.classes):
+        places = [place for place, row in enumerate(predictions.shown) if predicted[row] == label]
         half = (len(places) + 1) // 2
-        shown = [_shown(finding, place) for place in places]
+        shown = [_shown(results, place) for place in places]
         groups.append(Group(label, name, int(counts[label]), shown[:half], shown[half:][::-1]))
     return groups
 
 
-def _shown(finding: Finding, place: int) -> Shown:
-    evidence = finding.evidence
-    row = int(evidence.shown[place])
-    label = int(evidence.after.target[row].argmax())
-    truth = None if finding.truth is None else int(finding.truth[row])
+def _shown(results: RunResults, place: int) -> Shown:
+    predictions = results.predictions
+    row = int(predictions.shown[place])
+    label = int(predictions.after.target[row].argmax())
+    truth = None if results.truth is None else int(results.truth[row])
     return Shown(
-        finding.names[row],
+        results.names[row],
         label,
-        float(np.exp(evidence.after.target[row].max())),
-        float(evidence.after.uncertainty[row, 0]),
-        _picture(evidence.images[place]) if len(evidence.images) else "",
-        None if truth is None else finding.classes[truth],
+        float(np.exp(predictions.after.target[row].max())),
+        float(predictions.after.uncertainty[row, 0]),
+        picture(predictions.images[place]) if len(predictions.images) else "",
+        None if truth is None else results.classes[truth],
         None if truth is None else truth == label,
     )
-
-
-def _picture(pixels: np.ndarray) -> str:
-    """An image as a data address."""
-    array = pixels[0] if pixels.shape[0] == 1 else pixels[:3].transpose(1, 2, 0)
-    buffer = io.BytesIO()
-    Image.fromarray(np.ascontiguousarray(array)).save(buffer, "PNG", optimize=True)
-    return "data:image/png;base64," + base64.b64encode(buffer.getvalue()).decode()

@@ -18,7 +18,7 @@ from calida.errors import CheckpointError
 from calida.files import write_atomically
 from calida.model import Prediction
 from calida.seeds import Seeds
-from calida.uncertainty import rejection_scores
+from calida.uncertainty import rejection_scores, temper
 
 _ON_MAP = 600  # points of each domain
 _SHOWN = 6  # samples of each kind for a class, and fewer where there are many classes
@@ -26,7 +26,7 @@ _SHOWN_IN_ALL = 240
 
 
 @dataclass(frozen=True)
-class View:
+class ClassifierPredictions:
     """What one classifier says of source validation and target, and where both lie on its map."""
 
     temperature: np.ndarray  # [], that the log-probabilities below are given at
@@ -43,15 +43,15 @@ class View:
     @property
     def uncalibrated(self) -> Tensor:
         """The network's own log-probabilities on target."""
-        return torch.log_softmax(torch.from_numpy(self.target).double() * float(self.temperature), -1)
+        return temper(torch.from_numpy(self.target).double(), 1 / float(self.temperature))
 
 
 @dataclass(frozen=True)
-class Evidence:
+class RunPredictions:
     """Both classifiers' views of the same samples."""
 
-    before: View
-    after: View
+    before: ClassifierPredictions
+    after: ClassifierPredictions
     validation_labels: np.ndarray  # [V]
     mapped_source: np.ndarray  # [S] rows of validation
     mapped_target: np.ndarray  # [T] rows of target
@@ -68,41 +68,43 @@ class Evidence:
         write_atomically(path, buffer.getvalue())
 
     @staticmethod
-    def load(path: Path) -> Evidence:
+    def load(path: Path) -> RunPredictions:
         try:
             with np.load(path, allow_pickle=False) as file:
                 arrays: Mapping[str, np.ndarray] = {name: file[name] for name in file.files}
             views = {
-                name: View(**{key: arrays[f"{name}_{key}"] for key in View.__dataclass_fields__})
+                name: ClassifierPredictions(
+                    **{key: arrays[f"{name}_{key}"] for key in ClassifierPredictions.__dataclass_fields__}
+                )
                 for name in ("before", "after")
             }
-            rest: dict[str, Any] = {key: arrays[key] for key in Evidence.__dataclass_fields__ if key not in views}
+            rest: dict[str, Any] = {key: arrays[key] for key in RunPredictions.__dataclass_fields__ if key not in views}
         except FileNotFoundError:
             raise CheckpointError(f"{path.parent} holds no finished run: {path.name} is missing") from None
         except Exception as error:  # a damaged archive fails in as many ways as it has parts
             raise CheckpointError(f"{path} is truncated or not a calida file: {error}") from None
-        return Evidence(views["before"], views["after"], **rest)
+        return RunPredictions(views["before"], views["after"], **rest)
 
 
 def gather(
     adapted: Adapted, validation: Labeled, target: Samples, truth: Tensor | None, on_map: int = _ON_MAP
-) -> tuple[Evidence, Prediction]:
-    """Both domains by both classifiers; give the evidence and the adapted prediction on target.
+) -> tuple[RunPredictions, Prediction]:
+    """Both domains by both classifiers; and what the adapted one predicts on target, in full.
 
     What the returned classifier said of both domains when it was trained is taken as it is.
     `on_map` points of each domain are mapped, which takes longer than all the rest.
     """
     seeds = Seeds(adapted.seed)
     before_model = adapted.source_only or adapted
-    predictions = {
+    said = {
         name: _both_domains(model, validation, target) for name, model in (("before", before_model), ("after", adapted))
     }
     mapped = [_some(len(x), on_map, seeds, f"{name} map") for name, x in (("source", validation.y), ("target", target))]
     temperatures = {"before": before_model.temperature, "after": adapted.temperature}
-    views = {name: _view(temperatures[name], *pair, mapped, seeds) for name, pair in predictions.items()}
-    after = predictions["after"][1]
+    views = {name: _view(temperatures[name], *pair, mapped, seeds) for name, pair in said.items()}
+    after = said["after"][1]
     shown = _telling_rows(after)
-    evidence = Evidence(
+    gathered = RunPredictions(
         views["before"],
         views["after"],
         validation.y.numpy(),
@@ -112,7 +114,7 @@ def gather(
         _pictures(target, shown),
         np.zeros(0, dtype=np.int64) if truth is None else truth.numpy(),
     )
-    return evidence, after
+    return gathered, after
 
 
 def _both_domains(model: Adapted, validation: Labeled, target: Samples) -> tuple[Prediction, Prediction]:
@@ -123,9 +125,11 @@ def _both_domains(model: Adapted, validation: Labeled, target: Samples) -> tuple
     return seen.validation.tempered(model.temperature), seen.target.tempered(model.temperature)
 
 
-def _view(temperature: float, validation: Prediction, target: Prediction, mapped: list[Tensor], seeds: Seeds) -> View:
+def _view(
+    temperature: float, validation: Prediction, target: Prediction, mapped: list[Tensor], seeds: Seeds
+) -> ClassifierPredictions:
     features = torch.cat([validation.features[mapped[0]], target.features[mapped[1]]]).double().numpy()
-    return View(
+    return ClassifierPredictions(
         np.array(temperature),
         validation.log_probs.float().numpy(),
         target.log_probs.float().numpy(),

@@ -4,29 +4,31 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from calida.report.run_predictions import Evidence
+from calida.adaptation import Trust
+from calida.report.run_predictions import RunPredictions
 from calida.training import SOURCE_PHASE
-from calida.validation import PRIOR_CORRECTED, SOURCE_ONLY, returned_record
+from calida.validation import Returned, RoundRecord, returned_record
 
 
 @dataclass(frozen=True)
-class Finding:
+class RunResults:
     """A finished run."""
 
     metrics: Mapping[str, Any]
-    rounds: Sequence[Mapping[str, Any]]
-    evidence: Evidence
+    rounds: Sequence[RoundRecord]
+    predictions: RunPredictions
     named_by: str  # "path" or "row"
     names: Sequence[str]
 
     @property
     def truth(self) -> np.ndarray | None:
         """The target's labels where an oracle gave them."""
-        return self.evidence.truth if len(self.evidence.truth) else None
+        return self.predictions.truth if len(self.predictions.truth) else None
 
     @property
     def classes(self) -> list[str]:
@@ -40,25 +42,25 @@ class Finding:
     def after(self) -> Mapping[str, Any]:
         return self.metrics["adapted"]  # type: ignore[no-any-return]
 
-    @property
-    def trust(self) -> Mapping[str, Any]:
+    @cached_property
+    def trust(self) -> Trust:
         """What is said of the returned classifier without target labels."""
-        return self.metrics["trust"]  # type: ignore[no-any-return]
+        return Trust.from_json(self.metrics["trust"], "metrics.json")
 
     @property
     def fell_back(self) -> bool:
         """Whether there was adaptation, and the source-only classifier was returned all the same."""
-        return self.adapted and bool(self.trust["returned"] == SOURCE_ONLY)
+        return self.adapted and self.trust.decision.returned == Returned.SOURCE_ONLY
 
     @property
     def prior_corrected(self) -> bool:
         """Whether the source-only classifier was returned with other class shares."""
-        return bool(self.trust["returned"] == PRIOR_CORRECTED)
+        return self.trust.decision.returned == Returned.PRIOR_CORRECTED
 
     @property
     def adapted(self) -> bool:
         """Whether there was any adaptation, or only training on source."""
-        return any(record["phase"] != SOURCE_PHASE for record in self.rounds)
+        return any(record.phase != SOURCE_PHASE for record in self.rounds)
 
     @property
     def changed(self) -> bool:
@@ -66,16 +68,16 @@ class Finding:
         return self.adapted and not self.fell_back
 
     @property
-    def judged(self) -> list[Mapping[str, Any]]:
+    def judged(self) -> list[RoundRecord]:
         """The candidates: records of the source-only classifier and of every round of adaptation."""
-        return [record for record in self.rounds if "validators" in record]
+        return [record for record in self.rounds if record.validators]
 
     @property
-    def returned(self) -> Mapping[str, Any]:
+    def returned(self) -> RoundRecord:
         """The record of the candidate that was returned."""
         return returned_record(self.rounds)
 
     def source_shares(self) -> np.ndarray:
-        counts = np.bincount(self.evidence.validation_labels, minlength=len(self.classes))
+        counts = np.bincount(self.predictions.validation_labels, minlength=len(self.classes))
         shares: np.ndarray = counts / counts.sum()
         return shares

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,7 +12,7 @@ from markupsafe import Markup
 from torch import Tensor
 
 from calida.report.figures import Figure, Panel, Table, around, shorten, views
-from calida.report.run_results import Finding
+from calida.report.run_results import RunResults
 from calida.report.svg import Plot, nice_ticks
 from calida.uncertainty import RiskCoverage, aurc, coverage_at_risk
 from calida.uncertainty import risk_coverage as risk_curve
@@ -51,19 +51,19 @@ class _Curve:
         return [(float(self.curve.coverage[row]), float(self.curve.risk[row])) for row in rows]
 
 
-def risk_coverage(finding: Finding) -> Figure:
+def risk_coverage(results: RunResults) -> Figure:
     """Expected errors always; counted ones where target labels are known."""
-    unsure, name = finding.evidence.after.scores()["confidence"], views(finding)[-1][0]
+    unsure, name = results.predictions.after.scores()["confidence"], views(results)[-1][0]
     expected = _Curve.of("expected", f"{name}, expected without labels", unsure, unsure)
-    counted = _counted(finding, name)
+    counted = _counted(results, name)
     groups = {"": [expected]}
     table = _expected_table(expected, unsure)
     if counted:
         groups = {
-            "expected, and counted (oracle)": [expected, counted[0], *_source_only(finding)],
+            "expected, and counted (oracle)": [expected, counted[0], *_source_only(results)],
             "ordered by other scores (oracle)": counted,
         }
-        table = _counted_table([expected, *counted, *_source_only(finding)])
+        table = _counted_table([expected, *counted, *_source_only(results)])
     drawn = {curve.words: curve for group in groups.values() for curve in group}
     top = max(0.01, *(1.05 * risk for curve in drawn.values() for _, risk in curve.points()))
     panels = [Panel(title, _draw(title, group, top)) for title, group in groups.items()]
@@ -72,11 +72,11 @@ def risk_coverage(finding: Finding) -> Figure:
     return Figure("risk", "Answering only where it is sure", caption, panels, legend, table)
 
 
-def _counted(finding: Finding, name: str) -> list[_Curve]:
+def _counted(results: RunResults, name: str) -> list[_Curve]:
     """Errors of the returned classifier, by confidence and by every score that orders samples in another way."""
-    if finding.truth is None:
+    if results.truth is None:
         return []
-    view = finding.evidence.after
+    view = results.predictions.after
     curves: list[_Curve] = []
     orders: list[Tensor] = []
     for score, values in view.scores().items():
@@ -85,16 +85,16 @@ def _counted(finding: Finding, name: str) -> list[_Curve]:
             continue
         orders.append(values)
         words = f"{name}, by {score.replace('-', ' ')} (oracle)"
-        curves.append(_Curve.of(f"by-{score}", words, values, _wrong(view.target, finding.truth)))
+        curves.append(_Curve.of(f"by-{score}", words, values, _wrong(view.target, results.truth)))
     return curves
 
 
-def _source_only(finding: Finding) -> list[_Curve]:
-    if finding.truth is None or not finding.changed:
+def _source_only(results: RunResults) -> list[_Curve]:
+    if results.truth is None or not results.changed:
         return []
-    view = finding.evidence.before
+    view = results.predictions.before
     words = f"{SOURCE_ONLY}, by confidence (oracle)"
-    return [_Curve.of("was", words, view.scores()["confidence"], _wrong(view.target, finding.truth))]
+    return [_Curve.of("was", words, view.scores()["confidence"], _wrong(view.target, results.truth))]
 
 
 def _wrong(log_probs: np.ndarray, truth: np.ndarray) -> Tensor:
@@ -150,16 +150,16 @@ def _advice(expected: _Curve, counted: _Curve | None, coverage: float) -> Markup
     ).format(_COVERAGE, _COVERAGE, told, _MAX_RISK, _MAX_RISK, within)
 
 
-def validators(finding: Finding) -> Figure | None:
+def validators(results: RunResults) -> Figure | None:
     """Every validator's value for the source-only classifier and each round; nothing to compare without adaptation."""
-    judged = finding.judged
+    judged = results.judged
     if len(judged) < 2:
         return None
-    names = [SOURCE_ONLY, *(f"round {record['round'] + 1}" for record in judged[1:])]
-    returned = next(index for index, record in enumerate(judged) if record is finding.returned)
+    names = [SOURCE_ONLY, *(f"round {record.round + 1}" for record in judged[1:])]
+    returned = next(index for index, record in enumerate(judged) if record is results.returned)
     panels, rows = [], []
-    for name in (*VOTERS, *(name for name in judged[0]["validators"] if name not in VOTERS)):
-        values = [float(record["validators"][name]) for record in judged]
+    for name in (*VOTERS, *(name for name in judged[0].validators if name not in VOTERS)):
+        values = [record.validators[name] for record in judged]
         better = _better(name)
         kind = "target" if name in VOTERS else "other"
         panels.append(_course(name, f"{better} is better", _meaning(name), kind, names, values, returned))
@@ -167,12 +167,12 @@ def validators(finding: Finding) -> Figure | None:
     wins = [f"{len(votes(record, judged[0]))} of {len(VOTERS)}" for record in judged[1:]]
     rows.append(["votes", "voters that find it better than source only", "higher", "", *wins])
     legend = [("target", "votes on whether a round helped"), ("other", "for comparison")]
-    if all("oracle" in record for record in judged):
-        values = [float(record["oracle"]["accuracy"]) for record in judged]
+    values = [record.oracle.accuracy for record in judged if record.oracle]
+    if len(values) == len(judged):
         panels.append(_course(_ORACLE, "which no choice saw", _COUNTED, "truth", names, values, returned))
         rows.append([_ORACLE, _COUNTED, "higher", *(f"{value:.2%}" for value in values)])
         legend.append(("truth", "oracle"))
-    legend.append(("returned", f"returned: {finding.trust['returned']}"))
+    legend.append(("returned", f"returned: {results.trust.returned}"))
     caption = (
         "What can be seen of each round without a target label, before calibration. The dashed line is the source-only "
         "classifier's value: a round that most voters see on the better side of it is taken for a gain."
@@ -208,13 +208,13 @@ def _meaning(name: str) -> str:
     return "agreement with all recipes' mean prediction" if name == ENSV else VALIDATORS[name].summary
 
 
-def recipes(finding: Finding) -> Figure | None:
+def recipes(results: RunResults) -> Figure | None:
     """What every validator makes of the recipes, where several were tried."""
-    candidates: Mapping[str, Mapping[str, float]] = finding.trust["candidates"]
+    candidates = results.trust.candidates
     if not candidates:
         return None
     names, columns = list(candidates), list(next(iter(candidates.values())))
-    chosen = finding.metrics["recipe"]
+    chosen = results.metrics["recipe"]
     told = [f"{name} (returned)" if name == chosen else name for name in names]
     ticks = [(index + 0.5, column) for index, column in enumerate(columns)]
     size = (max(760, 60 * len(columns)), 32 * len(names) + 34)

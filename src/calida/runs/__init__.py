@@ -1,22 +1,26 @@
 """A run as a folder: from the names of two data sets to a model, figures, predictions and a report."""
 
 from calida.runs.config import RunConfig
-from calida.runs.data import RunData, Tell, open_data, open_new
+from calida.runs.data import ReadingProgress, RunData, open_data, open_new
 from calida.runs.execution import Metrics, evaluate_run, execute, republish
 from calida.runs.folder import RunFolder, write_predictions
+from calida.runs.labeling import LabelFiles, evaluate_with_labels, write_label_files
 from calida.runs.selection import select_run
 
 __all__ = [
+    "LabelFiles",
     "Metrics",
+    "ReadingProgress",
     "RunConfig",
     "RunData",
     "RunFolder",
-    "Tell",
     "evaluate_run",
+    "evaluate_with_labels",
     "execute",
     "open_data",
     "open_new",
     "republish",
     "select_run",
+    "write_label_files",
     "write_predictions",
 ]

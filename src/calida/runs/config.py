@@ -4,30 +4,42 @@ from __future__ import annotations
 
 import typing
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import tomli_w
 
 from calida.adaptation import AUTO, RunOptions
-from calida.data import INSIDE, NAMED, Loading, Place, check_printable
+from calida.data import INSIDE, NAMED, ColumnChoice, Loading, Place, check_printable
+from calida.encoders import check_encoder_name
 from calida.errors import InputError
 from calida.files import read_toml
+from calida.recipes import DEFAULT_RECIPE
 
-_FORMAT, FORMAT = "format", 2  # of what a run's file holds; the first had settings without groups
+AUTO_ENCODER, NO_ENCODER = "auto", "none"
+_FORMAT, FORMAT = (
+    "format",
+    3,
+)  # of what a run's folder holds; the first had settings without groups, the second no codes
 
 
 @dataclass(frozen=True)
 class RunConfig(RunOptions):
     """A run's options as a file can hold them, and where its data are."""
 
-    recipe: str = RunOptions.recipe  # type: ignore[assignment]  # a name
+    recipe: str = ""  # a name; if empty, the data decide: calida, or features where an encoder reads them
+    model: str = RunOptions.model
     device: str | None = None
     backbone: str = "auto"
     source: str = ""
     target: str = ""
     label: str | None = None
+    columns: list[str] = field(default_factory=list)  # of a table that become features; all if there are none
+    drop: list[str] = field(default_factory=list)  # of a table that do not
+    id: str | None = None  # the column of a table that names its rows
+    text: str | None = None  # the column of texts, where a table holds texts
+    encoder: str = AUTO_ENCODER  # a pre-trained network by name; auto: where photographs or texts need one
     target_labels: str | None = None
     start: str | None = None  # the folder of a run whose source-only classifier is where this one begins
     size: int | None = None
@@ -41,6 +53,10 @@ class RunConfig(RunOptions):
     def loading(self) -> Loading:
         return Loading(self.memory, self.workers, self.skip_unreadable)
 
+    @property
+    def column_choice(self) -> ColumnChoice:
+        return ColumnChoice(tuple(self.columns), tuple(self.drop), self.label, self.id, self.text)
+
     def check(self) -> None:
         """Refuse what no run could use, before any data are read."""
         super().check()
@@ -50,17 +66,20 @@ class RunConfig(RunOptions):
             raise InputError("memory and workers are numbers from 0 up")
         if self.on_mismatch not in ("stop", "match", "ignore"):
             raise InputError(f"on_mismatch is one of stop, match, ignore, not {self.on_mismatch!r}")
+        if self.encoder not in (AUTO_ENCODER, NO_ENCODER):
+            check_encoder_name(self.encoder)
         for name, text in {"source": self.source, "target": self.target}.items():
             if not text:
-                raise InputError(f"name the {name} data with --{name}: a folder, a file or a named set")
-        for text in vars(self.resolved()).values():  # a file of settings is to hold them all
-            if isinstance(text, str):
-                check_printable(text)
+                raise InputError(f"name the {name} data: a folder, a file or a named set", name)
+        for value in vars(self.resolved()).values():  # a file of settings is to hold them all
+            for text in value if isinstance(value, list) else [value]:
+                if isinstance(text, str):
+                    check_printable(text)
 
     def resolved(self) -> RunConfig:
         """The same run from any working folder: paths made absolute, every setting of the recipe spelled out."""
         values = dict(self.settings)
-        if self.recipe != AUTO:
+        if self.recipe not in (AUTO, DEFAULT_RECIPE, ""):  # which those are is known when the data are
             values = self.recipes()[0].settings()
         files: dict[str, Any] = {
             key: str(Path(text).expanduser().resolve())
@@ -108,6 +127,8 @@ def _without_none(settings: Any) -> Any:
 
 
 def _fits(value: Any, kind: Any) -> bool:
+    if typing.get_origin(kind) is list:
+        return isinstance(value, list) and all(_fits(one, typing.get_args(kind)[0]) for one in value)
     kinds = typing.get_args(kind) or (kind,)
     if isinstance(value, bool):
         return bool in kinds

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 from torch import Tensor
 
 from calida.data import (
     Collection,
+    ColumnChoice,
     Loaded,
     Loading,
+    SavedEncoder,
     SavedPreparation,
     class_indices,
     class_names,
@@ -22,9 +25,18 @@ from calida.data import (
 )
 from calida.errors import InputError
 from calida.runs.config import RunConfig
+from calida.runs.encoding import (
+    ChosenEncoder,
+    choose_encoder,
+    encode,
+    load_encoded,
+    missed_encoder,
+    same_encoder,
+    standardizing,
+)
 from calida.seeds import Seeds
 
-Tell = Callable[[str, int, int], None]  # what is read, how many are done, how many there are
+ReadingProgress = Callable[[str, int, int], None]  # what is read, how many are done, how many there are
 
 
 @dataclass(frozen=True)
@@ -35,17 +47,23 @@ class RunData:
     labels: Tensor
     target: Loaded
     truth: Tensor | None
-    card: SavedPreparation
+    preparation: SavedPreparation
 
 
-def open_data(config: RunConfig, tell: Tell = lambda name, done, total: None) -> RunData:
+def open_data(config: RunConfig, tell: ReadingProgress = lambda name, done, total: None) -> RunData:
     """Read, compare and prepare both domains."""
     config.check()
-    source = read_collection(config.source, domain_seeds(config, "source"), True, config.label)
-    target = read_collection(config.target, domain_seeds(config, "target"), False, config.label, source.columns)
+    choice = config.column_choice
+    source = read_collection(config.source, domain_seeds(config, "source"), True, choice)
+    target = read_collection(config.target, domain_seeds(config, "target"), False, choice, source.table)
+    if choice.id and target.id is None:
+        raise InputError(f"the target {config.target} has no column {choice.id!r} that would name its rows")
     classes = class_names(source.labels or ())
     if len(classes) < 2:
         raise InputError(f"the source {config.source} shows only the class {classes[0]!r}; a classifier needs two")
+    chosen = choose_encoder(config, source, target, tell)
+    if chosen is not None:
+        return _open_encoded(config, chosen, source, target, classes, tell)
     first, second = unify(source, target, config.size, config.on_mismatch, config.skip_unreadable)  # type: ignore[arg-type]
     truth = read_truth(config, target, classes)  # before the long part of reading
     loading = config.loading
@@ -54,8 +72,36 @@ def open_data(config: RunConfig, tell: Tell = lambda name, done, total: None) ->
     if truth is not None and len(met.collection) < len(target):
         truth = read_truth(config, met.collection, classes)
     labels = class_indices(loaded.collection.labels or (), classes, config.source)
-    card = SavedPreparation(classes, source.columns, first, second, tuple(loaded.notes), tuple(met.notes), config.label)
-    return RunData(loaded, labels, met, truth, card)
+    notes = (*loaded.notes, *missed_encoder(config, source, target)), tuple(met.notes)
+    preparation = SavedPreparation(classes, source.table, first, second, *notes, config.label)
+    return RunData(loaded, labels, met, truth, preparation)
+
+
+def _open_encoded(
+    config: RunConfig,
+    chosen: ChosenEncoder,
+    source: Collection,
+    target: Collection,
+    classes: tuple[str, ...],
+    tell: ReadingProgress,
+) -> RunData:
+    """Both domains as standardised features of an encoder."""
+    encoder = chosen.encoder
+    read_truth(config, target, classes)  # what is wrong with labels is to be known before the long part
+    found = {
+        name: encode(domain, encoder, config.loading, config.device, partial(tell, f"embedding {name}"))
+        for name, domain in (("source", source), ("target", target))
+    }
+    before, after = (standardizing(encoded.features) for encoded in found.values())
+    first, second = (
+        load_encoded(encoded, steps, encoder) for encoded, steps in zip(found.values(), (before, after), strict=True)
+    )
+    labels = class_indices(first.collection.labels or (), classes, config.source)
+    truth = read_truth(config, second.collection, classes)
+    notes = (*first.notes, *chosen.notes), tuple(second.notes)
+    saved = SavedEncoder(encoder.name, encoder.weights, config.size)
+    preparation = SavedPreparation(classes, None, before, after, *notes, config.label, config.text, saved)
+    return RunData(first, labels, second, truth, preparation)
 
 
 def read_truth(config: RunConfig, target: Collection, classes: tuple[str, ...]) -> Tensor | None:
@@ -72,13 +118,20 @@ def domain_seeds(config: RunConfig, domain: str) -> Seeds:
 
 def open_new(
     text: str,
-    card: SavedPreparation,
+    preparation: SavedPreparation,
     loading: Loading,
     labelled: bool,
     label: str | None,
     domain: str,
     check_scale: bool = True,
+    device: str | None = None,
 ) -> Loaded:
     """New data, prepared as this domain's data were when the classifier was trained."""
-    collection = read_collection(text, Seeds(0), labelled, label or card.label, card.columns)
-    return load_new(collection, card.source if domain == "source" else card.target, loading, check_scale)
+    row_id = None if preparation.table is None else preparation.table.id
+    choice = ColumnChoice(label=label or preparation.label, id=row_id, text=preparation.text)
+    collection = read_collection(text, Seeds(0), labelled, choice, preparation.table)
+    prepared = preparation.source if domain == "source" else preparation.target
+    if preparation.encoder is None:
+        return load_new(collection, prepared, loading, check_scale)
+    encoder = same_encoder(preparation.encoder)
+    return load_encoded(encode(collection, encoder, loading, device, lambda done, total: None), prepared, encoder)

@@ -12,18 +12,20 @@ from typing import Any
 
 import torch
 
-from calida.adaptation import Adapted, adapt_with, load
+from calida.adaptation import Adapted, RunOptions, adapt_with, load
 from calida.allocator import keep_freed_memory
-from calida.data import INSIDE, Collection, Labeled, SavedPreparation, split_validation, take
+from calida.data import INSIDE, Collection, Labeled, SavedPreparation, read_collection, split_validation, take
 from calida.errors import InputError, MissingExtraError
 from calida.files import locked
-from calida.report import Evidence, Finding, compute_metrics, gather, write_report
-from calida.runs.config import FORMAT, RunConfig
-from calida.runs.data import RunData, Tell, open_data, read_truth
-from calida.runs.folder import RunFolder, sample_names, write_predictions
+from calida.recipes import DEFAULT_RECIPE, FEATURES_RECIPE, default_recipe
+from calida.report import RunPredictions, RunResults, compute_metrics, gather, measure_groups, write_report
+from calida.runs.config import FORMAT, NO_ENCODER, RunConfig
+from calida.runs.data import ReadingProgress, RunData, domain_seeds, open_data, read_truth
+from calida.runs.folder import RunFolder, write_predictions
 from calida.seeds import Seeds
-from calida.training import Record
-from calida.validation import returned_record
+from calida.shift import compare_columns
+from calida.training import Observe, RunEvent, RunStarted
+from calida.validation import RoundRecord, returned_record
 from calida.version import __version__
 
 Metrics = dict[str, Any]
@@ -33,54 +35,57 @@ def execute(
     config: RunConfig,
     path: Path,
     resume: bool = False,
-    observe: Callable[[Record], None] = lambda record: None,
-    tell: Tell = lambda name, done, total: None,
+    observe: Observe = lambda event: None,
+    tell: ReadingProgress = lambda name, done, total: None,
     opened: Callable[[RunData], None] = lambda data: None,
     command: str = "",
     draw: bool = True,
 ) -> Metrics:
     """Read the data, adapt, and fill the run folder; nothing is written before everything was checked.
 
-    Without `draw` there is no report, nor the evidence that one could be drawn from later. `opened` sees the data once
+    Without `draw` there is no report, nor the arrays that one could be drawn from later. `opened` sees the data once
     they are read, `tell` the reading and `observe` the training as they go on.
     """
     folder = RunFolder(path)
     config.check()  # a wrong setting or device is to be known before the data are read
     if path.is_file():
-        raise InputError(f"{path} is a file; --out names a folder")
+        raise InputError(f"{path} is a file; a run needs a folder", "out")
     _refuse_to_overwrite(folder, resume)
-    if resume and folder.holds_run() and (recipe := folder.read_config().recipe) != config.recipe:
-        raise InputError(f"the run in {path} is by the recipe {recipe}; choose another --out for {config.recipe}")
+    if resume and folder.holds_run() and (recipe := folder.read_config().recipe) != (config.recipe or recipe):
+        raise InputError(
+            f"the run in {path} is by the recipe {recipe}; choose another folder for {config.recipe}", "out"
+        )
     board = _tensorboard(folder) if config.tensorboard else (lambda record: None)
     start = None if config.start is None else _source_only(Path(config.start), config.device)
     keep_freed_memory()
     data = open_data(config, tell)
-    if start is not None and start.card is not None:
-        _check_start(start.card, data.card)
+    config = decided(config, data.preparation, data.target.samples.ndim == 2)
+    if start is not None and start.preparation is not None:
+        _check_start(start.preparation, data.preparation)
     opened(data)
     with ExitStack() as held:
         claimed = False
 
-        def note(record: Record) -> None:
+        def note(event: RunEvent) -> None:
             nonlocal claimed
-            if record["kind"] == "start":
+            if isinstance(event, RunStarted):
                 if not claimed:  # where several recipes are tried, each of them starts
                     _claim(folder, held, resume)
-                    if not (resume and record["history"]):  # what had not begun may begin with other settings
+                    if not (resume and event.history):  # what had not begun may begin with other settings
                         folder.write_config(config.resolved(), command)
                 claimed = True
-                folder.begin_rounds(record["history"])
-            elif record["kind"] == "round":
-                folder.add_round(record)
-                board(record)
-            observe(record)
+                folder.begin_rounds(event.history)
+            elif isinstance(event, RoundRecord):
+                folder.add_round(event)
+                board(event)
+            observe(event)
 
         adapted = adapt_with(
             config,
             (data.source.samples, data.labels),
             data.target.samples,
-            num_classes=len(data.card.classes),
-            class_names=data.card.classes,
+            num_classes=len(data.preparation.classes),
+            class_names=data.preparation.classes,
             start=start,
             folder=path,
             resume=resume,
@@ -89,6 +94,18 @@ def execute(
             oracle_labels=data.truth,
         )
         return _finish(config, folder, adapted, data, {"command": folder.read_command()}, draw)
+
+
+def decided(config: RunConfig, preparation: SavedPreparation, vectors: bool) -> RunConfig:
+    """With what was left to the data: the encoder that read them, and the recipe that fits features or raw samples."""
+    if preparation.encoder is None:
+        left = config.recipe in ("", DEFAULT_RECIPE) and config.model == RunOptions.model
+        return replace(config, encoder=NO_ENCODER, recipe=default_recipe(vectors) if left else config.recipe)
+    if config.model != RunOptions.model:  # no network: its own default recipe, and no backbone
+        return replace(config, encoder=preparation.encoder.name, recipe=config.recipe or DEFAULT_RECIPE)
+    backbone = "linear" if config.backbone == "auto" else config.backbone
+    recipe = config.recipe or FEATURES_RECIPE
+    return replace(config, encoder=preparation.encoder.name, recipe=recipe, backbone=backbone)
 
 
 def _source_only(run: Path, device: str | None) -> Adapted:
@@ -102,7 +119,7 @@ def _check_start(start: SavedPreparation, here: SavedPreparation) -> None:
     for what in ("classes", "columns"):
         pairs = zip_longest(getattr(start, what), getattr(here, what))
         unlike = next((pair for pair in pairs if pair[0] != pair[1]), None)
-        if unlike is not None and all(getattr(card, what) for card in (start, here)):  # arrays have no names of columns
+        if unlike is not None and all(getattr(side, what) for side in (start, here)):  # arrays have no names of columns
             raise InputError(
                 f"the {what} of the start and of this source must be the same, in the same order; "
                 f"where the one has {unlike[0]!r}, the other has {unlike[1]!r}"
@@ -111,11 +128,11 @@ def _check_start(start: SavedPreparation, here: SavedPreparation) -> None:
 
 def _refuse_to_overwrite(folder: RunFolder, resume: bool) -> None:
     if folder.holds_run() and not resume:
-        raise InputError(
-            f"{folder.path} already holds a run: go on with --resume --out {folder.path}, or choose another --out"
-        )
+        raise InputError(f"{folder.path} already holds a run: resume it, or choose another folder", "out")
     if not folder.holds_run() and (files := folder.files()):
-        raise InputError(f"{folder.path} has a file {files[0].name} that a run would replace; choose another --out")
+        raise InputError(
+            f"{folder.path} has a file {files[0].name} that a run would replace; choose another folder", "out"
+        )
 
 
 def _claim(folder: RunFolder, held: ExitStack, resume: bool) -> None:
@@ -123,100 +140,125 @@ def _claim(folder: RunFolder, held: ExitStack, resume: bool) -> None:
     try:
         held.enter_context(locked(folder.path / ".running"))
     except BlockingIOError:
-        raise InputError(f"another process is at work in {folder.path}; choose another --out") from None
+        raise InputError(f"another process is at work in {folder.path}; choose another folder", "out") from None
     _refuse_to_overwrite(folder, resume)
 
 
 def _finish(
     config: RunConfig, folder: RunFolder, adapted: Adapted, data: RunData, facts: Mapping[str, Any], draw: bool
 ) -> Metrics:
-    seconds = sum(record["seconds"] for record in folder.read_rounds())
+    seconds = sum(record.seconds for record in folder.read_rounds())
     folder.begin_rounds(adapted.history)  # those of the chosen recipe, if several were tried
-    before = adapted.source_only and replace(adapted.source_only, card=data.card)
-    replace(adapted, card=data.card, source_only=before).save(folder.path)
+    before = adapted.source_only and replace(adapted.source_only, preparation=data.preparation)
+    replace(adapted, preparation=data.preparation, source_only=before).save(folder.path)
     _, held = split_validation(data.labels, config.validation, Seeds(config.seed))
     validation = Labeled(take(data.source.samples, held), data.labels[held])
     trust = adapted.trust
     assert trust is not None
     mapped = {} if draw else {"on_map": 0}
     truth = folder.read_truth() if data.truth is None else data.truth
-    evidence, prediction = gather(adapted, validation, data.target.samples, truth, **mapped)
-    write_predictions(folder.predictions, data.target.collection, prediction, data.card.classes)
+    predictions, prediction = gather(adapted, validation, data.target.samples, truth, **mapped)
+    write_predictions(folder.predictions, data.target.collection, prediction, data.preparation.classes)
     metrics = {
         "format": FORMAT,
-        "classes": list(data.card.classes),
+        "classes": list(data.preparation.classes),
         "data": {
-            "source": {"origin": config.source, "notes": list(data.card.source_notes)},
+            "source": {"origin": config.source, "notes": list(data.preparation.source_notes)},
             "target": {
                 "origin": config.target,
-                "notes": list(data.card.target_notes),
+                "notes": list(data.preparation.target_notes),
                 "total": data.target.collection.total,
             },
         },
+        "columns": _columns(data, config.seed) if draw else None,
         "recipe": adapted.recipe.name,
         "settings": adapted.recipe.to_json(),
         "seed": config.seed,
         "trust": trust.to_json(),
-        "validators": dict(returned_record(adapted.history)["validators"]),
+        "validators": dict(returned_record(adapted.history).validators),
         "training_seconds": round(seconds, 1),
         **facts,
         "machine": f"{platform.system()} {platform.machine()}, {torch.get_num_threads()} threads",
         "versions": {"calida": __version__, "torch": torch.__version__, "python": platform.python_version()},
     }
-    return _publish(folder, evidence, metrics, sample_names(data.target.collection), draw)
+    return publish(folder, predictions, metrics, (data.target.collection.named_by, data.target.collection.names), draw)
 
 
-def _publish(
-    folder: RunFolder, evidence: Evidence, metrics: Metrics, names: tuple[str, Sequence[str]], draw: bool = True
+def _columns(data: RunData, seed: int) -> Mapping[str, Any] | None:
+    """Which columns moved, of a table."""
+    moved = compare_columns(data.source.collection, data.target.collection, Seeds(seed))
+    return None if moved is None else moved.to_json()
+
+
+def publish(
+    folder: RunFolder,
+    predictions: RunPredictions,
+    metrics: Metrics,
+    names: tuple[str, Sequence[str]],
+    draw: bool = True,
 ) -> Metrics:
-    """Write evidence, figures and report, so that all three tell the same."""
-    metrics = {**compute_metrics(evidence), **{k: v for k, v in metrics.items() if k not in ("source_only", "adapted")}}
+    """Write predictions, figures and report, so that all three tell the same."""
+    metrics = {
+        **compute_metrics(predictions),
+        **{k: v for k, v in metrics.items() if k not in ("source_only", "adapted")},
+    }
     if draw:
-        folder.write_evidence(evidence)
+        folder.write_arrays(predictions)
     folder.write_metrics(metrics)
     if draw:
-        write_report(folder.report, Finding(metrics, folder.read_rounds(), evidence, *names))
+        write_report(folder.report, RunResults(metrics, folder.read_rounds(), predictions, *names))
     return metrics
 
 
 def republish(path: Path) -> Path:
     """Draw the report of a finished run again, from what its folder holds."""
     folder = RunFolder(path)
-    evidence = folder.read_evidence()
-    names = folder.read_names(evidence)
-    write_report(folder.report, Finding(folder.read_metrics(), folder.read_rounds(), evidence, *names))
+    predictions = folder.read_arrays()
+    names = folder.read_names(predictions)
+    write_report(folder.report, RunResults(folder.read_metrics(), folder.read_rounds(), predictions, *names))
     return folder.report
 
 
-def evaluate_run(path: Path, labels: str | None, label_column: str | None) -> Metrics:
-    """Compare a finished run with labels of its target: oracle figures are added to its metrics and its report."""
+def evaluate_run(path: Path, labels: str | None, label_column: str | None, by: str | None = None) -> Metrics:
+    """Compare a finished run with labels of its target: oracle figures are added to its metrics and its report.
+
+    With `by`, a column of the target's table, accuracy is measured for each of its values as well.
+    """
     folder = RunFolder(path)
-    config, metrics, evidence = folder.read_config(), folder.read_metrics(), folder.read_evidence()
+    config, metrics, predictions = folder.read_config(), folder.read_metrics(), folder.read_arrays()
     given = labels or config.target_labels or INSIDE
     config = replace(config, target_labels=given, label=label_column or config.label)
-    named = folder.read_names(evidence)
-    card = load(path).card
-    columns = () if card is None else card.columns
-    target = Collection(config.target, [], named[1], columns=columns, total=metrics["data"]["target"]["total"])
+    named = folder.read_names(predictions)
+    preparation = load(path).preparation
+    table = None if preparation is None else preparation.table
+    total = metrics["data"]["target"]["total"]
+    target = Collection(config.target, [], named[1], total=total, table=table, id=config.id, text=config.text)
     truth = read_truth(config, target, tuple(metrics["classes"]))
     assert truth is not None
-    return _publish(folder, replace(evidence, truth=truth.numpy()), metrics, named)
+    predictions = replace(predictions, truth=truth.numpy())
+    metrics.pop("groups", None)  # of labels that were given earlier
+    if by is not None:
+        rows = read_collection(config.target, domain_seeds(config, "target"), False, config.column_choice, table)
+        if list(rows.names) != list(named[1]):
+            raise InputError(f"{config.target} has other rows than when the run was made, so {by!r} cannot be read")
+        sides = (side.target.argmax(1) for side in (predictions.before, predictions.after))
+        metrics = {**metrics, "groups": measure_groups(rows, by, predictions.truth, *sides)}
+    return publish(folder, predictions, metrics, named)
 
 
-def _tensorboard(folder: RunFolder) -> Callable[[Record], None]:
+def _tensorboard(folder: RunFolder) -> Callable[[RoundRecord], None]:
     try:
         from torch.utils.tensorboard import SummaryWriter
     except ImportError:
         raise MissingExtraError("TensorBoard logs need tensorboard: pip install 'calida[tensorboard]'") from None
     writers: list[SummaryWriter] = []
 
-    def log(record: Record) -> None:
+    def log(record: RoundRecord) -> None:
         if not writers:  # made with the first record, so that a run that never starts leaves nothing
             writers.append(SummaryWriter(str(folder.tensorboard)))
-        step = record["round"]
-        for name, value in _scalars(record):
-            recipe = f"{record['recipe']}/" if "recipe" in record else ""  # where several are tried
-            writers[0].add_scalar(f"{recipe}{record['phase']}/{name}", value, step)
+        recipe = f"{record.recipe}/" if record.recipe else ""  # where several are tried
+        for name, value in _scalars(record.to_json()):
+            writers[0].add_scalar(f"{recipe}{record.phase}/{name}", value, record.round)
         writers[0].flush()
 
     return log

@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import io
 import json
-import shlex
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -14,19 +13,21 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from calida.adaptation import Trust
 from calida.data import Collection
 from calida.errors import CheckpointError
 from calida.files import write_atomically
 from calida.model import Prediction
-from calida.report import Evidence
+from calida.report import RunPredictions
 from calida.runs.config import FORMAT, RunConfig
 from calida.training import bundle_files
+from calida.validation import RoundRecord
 
 BUNDLES = ("model", "source-only", "checkpoint")
 
 
 class RunFolder:
-    """config.toml, metrics.jsonl (one record a round), metrics.json, evidence.npz, predictions.csv, report.html, and
+    """config.toml, metrics.jsonl (one record a round), metrics.json, predictions.npz, predictions.csv, report.html, and
     the model; every file appears whole or not at all."""
 
     def __init__(self, path: Path) -> None:
@@ -37,14 +38,14 @@ class RunFolder:
         self.tensorboard = path / "tensorboard"
         self._config = path / "config.toml"
         self._metrics = path / "metrics.json"
-        self._evidence = path / "evidence.npz"
+        self._arrays = path / "predictions.npz"
 
     def holds_run(self) -> bool:
         return self._config.exists()
 
     def files(self) -> list[Path]:
         """What lies in the folder under a name that a run gives its files."""
-        written = (self._config, self._metrics, self._evidence, self.rounds, self.predictions, self.report)
+        written = (self._config, self._metrics, self._arrays, self.rounds, self.predictions, self.report)
         bundles = (file for name in BUNDLES if self.path.is_dir() for file in bundle_files(self.path, name))
         return [file for file in (*written, *bundles) if file.exists()]
 
@@ -76,22 +77,22 @@ class RunFolder:
             raise CheckpointError(f"{self.path} is a run of another version of calida: run it again")
         return RunConfig.from_toml(self._config)
 
-    def begin_rounds(self, history: Sequence[Mapping[str, Any]]) -> None:
+    def begin_rounds(self, history: Sequence[RoundRecord]) -> None:
         """Start the records anew with those of the rounds that a resumed run has behind it."""
-        write_atomically(self.rounds, "".join(json.dumps(record) + "\n" for record in history).encode())
+        write_atomically(self.rounds, "".join(json.dumps(record.to_json()) + "\n" for record in history).encode())
 
-    def add_round(self, record: Mapping[str, Any]) -> None:
+    def add_round(self, record: RoundRecord) -> None:
         with self.rounds.open("a", encoding="utf-8") as file:
-            file.write(json.dumps(record) + "\n")
+            file.write(json.dumps(record.to_json()) + "\n")
 
-    def read_rounds(self) -> list[dict[str, Any]]:
+    def read_rounds(self) -> list[RoundRecord]:
         try:
-            records = [json.loads(line) for line in self.rounds.read_text(encoding="utf-8").splitlines()]
+            lines = [json.loads(line) for line in self.rounds.read_text(encoding="utf-8").splitlines()]
         except (OSError, ValueError) as error:
             raise CheckpointError(f"{self.rounds} cannot be read: {error}") from None
-        if not records or any(_lacks(record, "phase", "round") for record in records):
-            fault = "has other records" if records else "is empty"
-            raise CheckpointError(f"{self.rounds} is not what a run wrote: it {fault}")
+        records = [RoundRecord.from_json(line, str(self.rounds)) for line in lines]
+        if not any(record.validators and record.kept for record in records):
+            raise CheckpointError(f"{self.rounds} is not what calida wrote: no round was kept")
         return records
 
     def write_metrics(self, metrics: Mapping[str, Any]) -> None:
@@ -106,33 +107,34 @@ class RunFolder:
             raise CheckpointError(f"{self._metrics} cannot be read: {error}") from None
         if isinstance(metrics, dict) and "format" in metrics and metrics["format"] != FORMAT:
             raise CheckpointError(f"{self.path} is a run of another version of calida: run it again")
-        absent = _lacks(metrics, "format", "classes", "data", "recipe", "trust", "source_only", "adapted")
-        absent = absent or _lacks(metrics["data"], "source", "target") or _lacks(metrics["data"]["target"], "total")
-        if absent := absent or _lacks(metrics["trust"], "returned", "reason", "accuracy"):
-            raise CheckpointError(f"{self._metrics} is not what a run wrote: it lacks {absent[0]!r}")
+        absent = _lacks(metrics, "format", "classes", "data", "recipe", "trust", "validators", "source_only", "adapted")
+        absent = absent or _lacks(metrics["data"], "source", "target")
+        if absent := absent or _lacks(metrics["data"]["target"], "total"):
+            raise CheckpointError(f"{self._metrics} is not what calida wrote: it lacks {absent[0]!r}")
+        Trust.from_json(metrics["trust"], str(self._metrics))
         return metrics
 
-    def write_evidence(self, evidence: Evidence) -> None:
-        evidence.save(self._evidence)
+    def write_arrays(self, predictions: RunPredictions) -> None:
+        predictions.save(self._arrays)
 
-    def read_evidence(self) -> Evidence:
-        return Evidence.load(self._evidence)
+    def read_arrays(self) -> RunPredictions:
+        return RunPredictions.load(self._arrays)
 
     def read_truth(self) -> Tensor | None:
         """The true labels that an evaluation left with the run, if there was one."""
         try:
-            truth = self.read_evidence().truth
+            truth = self.read_arrays().truth
         except CheckpointError:
             return None
         return torch.from_numpy(truth) if len(truth) else None
 
-    def read_names(self, evidence: Evidence) -> tuple[str, list[str]]:
-        """What predictions.csv names its samples by, and the names, which are in the order of the evidence.
+    def read_names(self, predictions: RunPredictions) -> tuple[str, list[str]]:
+        """What predictions.csv names its samples by, and the names, which are in the order of the predictions.
 
         People open that file in other programs: what has been sorted or filtered there would give samples the names of
-        others, so the probabilities beside the names must be those of the evidence.
+        others, so the probabilities beside the names must be those of the predictions.
         """
-        probabilities = np.exp(evidence.after.target)  # [N, K]
+        probabilities = np.exp(predictions.after.target)  # [N, K]
         try:
             with self.predictions.open(newline="", encoding="utf-8") as file:
                 header, *rows = csv.reader(file)
@@ -145,7 +147,8 @@ class RunFolder:
         if not same:
             raise CheckpointError(
                 f"{self.predictions} is not as the run wrote it: rows were sorted, changed or left out; "
-                f"calida adapt --resume --out {shlex.quote(str(self.path))} writes it again"
+                "resuming the run writes it again",
+                "resume",
             )
         return header[0], [row[0] for row in rows]
 
@@ -155,28 +158,35 @@ def _lacks(values: Any, *names: str) -> list[str]:
     return [name for name in names if not isinstance(values, Mapping) or name not in values]
 
 
-def sample_names(collection: Collection) -> tuple[str, Sequence[str]]:
-    """What samples are named by, "path" or "row", and their names."""
-    return "row" if collection.names and collection.names[0].isdecimal() else "path", collection.names
-
-
 def write_predictions(
-    path: Path, collection: Collection, prediction: Prediction, classes: Sequence[str], kept: Tensor | None = None
+    path: Path,
+    collection: Collection,
+    prediction: Prediction,
+    classes: Sequence[str],
+    kept: Tensor | None = None,
+    sets: Tensor | None = None,
 ) -> None:
     """One line a sample: path or row, label, probability, entropy, aleatoric, epistemic, one probability a class.
 
-    With `kept`, samples that are not are left without a label, and a last column says so.
+    With `kept`, samples that are not are left without a label, and a last column says so. With `sets`, [N, K] booleans,
+    two more columns say how many classes a sample's set has, and which, as a JSON list.
     """
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
-    first, names = sample_names(collection)
     measures = ("entropy", "aleatoric", "epistemic")
-    header = [first, "label", "probability", *measures, *(f"p_{name}" for name in classes)]
-    writer.writerow(header if kept is None else [*header, "abstained"])
+    header = [collection.named_by, "label", "probability", *measures, *(f"p_{name}" for name in classes)]
+    more: dict[str, Sequence[str | int]] = {}
+    if sets is not None:
+        chosen = [[name for name, inside in zip(classes, row, strict=True) if inside] for row in sets.tolist()]
+        more |= {"set_size": [len(one) for one in chosen]}
+        more |= {"set": [json.dumps(one, ensure_ascii=False) for one in chosen]}
     answered = [True] * len(prediction) if kept is None else kept.tolist()
+    if kept is not None:
+        more |= {"abstained": ["no" if answer else "yes" for answer in answered]}
+    writer.writerow([*header, *more])
     columns = [getattr(prediction, name).tolist() for name in ("confidence", *measures)]
     whole = (prediction.labels.tolist(), answered, *columns, prediction.probabilities.tolist())
-    for name, label, answer, *numbers, probabilities in zip(names, *whole, strict=True):
+    for place, (name, label, answer, *numbers, probabilities) in enumerate(zip(collection.names, *whole, strict=True)):
         row = [name, classes[label] if answer else "", *(f"{number:.6g}" for number in (*numbers, *probabilities))]
-        writer.writerow(row if kept is None else [*row, "no" if answer else "yes"])
+        writer.writerow([*row, *(column[place] for column in more.values())])
     write_atomically(path, text.getvalue().encode())

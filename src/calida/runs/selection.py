@@ -23,14 +23,12 @@ def select_run(paths: Sequence[Path]) -> Selection:
     for path in paths:
         folder = RunFolder(path)
         metrics = folder.read_metrics()
-        if "validators" not in metrics:
-            raise InputError(f"{path} is of an earlier calida and holds no validators; run it again")
-        evidence = folder.read_evidence()
-        _, names = folder.read_names(evidence)
+        predictions = folder.read_arrays()
+        _, names = folder.read_names(predictions)
         same = (metrics["classes"], folder.read_config().target, names)
         if first is None:
             first = (path, same)
         elif same != first[1]:
             raise InputError(f"{path} and {first[0]} have other targets or classes: they cannot be compared")
-        candidates[str(path)] = Candidate(metrics["validators"], torch.from_numpy(evidence.after.target))
+        candidates[str(path)] = Candidate(metrics["validators"], torch.from_numpy(predictions.after.target))
     return choose_candidate(candidates)

@@ -1,5 +1,6 @@
 """Pseudo-label selection and its schedules: pure functions and plain values."""
 
+from calida.selection.neighbors import smooth_over_neighbors
 from calida.selection.pseudo_labels import (
     SELECTORS,
     Selection,
@@ -19,5 +20,6 @@ __all__ = [
     "select_global",
     "select_reweighted",
     "selector",
+    "smooth_over_neighbors",
     "tempered_labels",
 ]

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
 from calida.seeds import Seeds
+from calida.shift.domain_classifier import domain_gap
 from calida.shift.label_shift import class_shares, mlls_shares, thin_out
-from calida.shift.neighbors import neighbor_test
-
-Record = Mapping[str, Any]
 
 _APART = 3  # standard deviations from domains that mix
 _BETTER = 1  # standard deviations less, to explain the difference clearly better
@@ -30,55 +28,74 @@ class Classified(NamedTuple):
     target: Tensor  # [T, K] log-probabilities
 
 
-def measure_shift(source: Tensor, labels: Tensor, target: Tensor, said: Classified, seeds: Seeds) -> dict[str, Any]:
-    """How far apart two tables lie, and what that may come from: a column of the source-only classifier's record.
+@dataclass(frozen=True)
+class MeasuredShift:
+    """How far apart two tables lie, and what that may come from.
 
-    [S, D], [S], [T, D]. `class_separation` is what is left if the source is thinned out to classes as frequent as in
-    the target, `centred_separation` if its mean is moved to the target's.
+    `auc` is the domain classifier's. Separations are its z-scores: as the tables are, with the source thinned out to
+    classes as frequent as in the target, and with its mean moved to the target's; None where samples are too few.
     """
+
+    source_shares: tuple[float, ...]
+    target_shares: tuple[float, ...]
+    share_error: float  # of shares that are known, as far as the classifier misses them
+    changed: int  # answers that other shares change
+    gain: float  # how many more of those should be right then
+    auc: float
+    separation: float | None
+    class_separation: float | None
+    centred_separation: float | None
+
+    @property
+    def apart(self) -> float:
+        """0 for domains that mix, 1 for domains that never meet."""
+        return min(max(2 * self.auc - 1, 0.0), 1.0)
+
+
+def measure_shift(source: Tensor, labels: Tensor, target: Tensor, said: Classified, seeds: Seeds) -> MeasuredShift:
+    """Measured on the tables and by what the source-only classifier says of them: [S, D], [S], [T, D]."""
     source, target, predicted = source.float(), target.float(), said.target
     shares = class_shares(labels, predicted.shape[-1])
     likely = mlls_shares(predicted[:: max(len(predicted) // _ENOUGH, 1)], shares)
-    pairs = {
-        "separation": source,
-        "class_separation": source[thin_out(labels, likely, seeds.generator("alike"))],
-        "centred_separation": source - source.mean(0) + target.mean(0),
-    }
-    found = {name: neighbor_test(domain, target, seeds) for name, domain in pairs.items()}
+    alike = source[thin_out(labels, likely, seeds.generator("alike"))]
+    placed = (source, alike, source - source.mean(0) + target.mean(0))
     # A class that is not found may still be there once, or as rarely as in the source.
     known = shares.clamp(min=1 / len(labels))
     likely = torch.maximum(likely, known.clamp(max=1 / len(target)))
-    return {
-        "shift": {
-            **{name: value for name, value in found.items() if value is not None},
-            "source_shares": known.tolist(),
-            "target_shares": likely.tolist(),
-            "share_error": _distance(mlls_shares(said.validation, shares), class_shares(said.labels, len(shares))),
-            **_gain(predicted, (likely / known).log()),
-        }
-    }
+    changed, gain = _gain(predicted, (likely / known).log())
+    gaps = [domain_gap(domain, target, seeds) for domain in placed]
+    return MeasuredShift(
+        tuple(known.tolist()),
+        tuple(likely.tolist()),
+        _distance(mlls_shares(said.validation, shares), class_shares(said.labels, len(shares))),
+        changed,
+        gain,
+        gaps[0].auc,
+        *(gap.separation for gap in gaps),
+    )
 
 
-def _gain(log_probs: Tensor, offsets: Tensor) -> dict[str, Any]:
+def _gain(log_probs: Tensor, offsets: Tensor) -> tuple[int, float]:
     """Answers that change if logits move, [T, K] and [K], and how many more of them should be right then."""
     moved = (log_probs.double() + offsets).softmax(-1)
     now, then = moved.amax(-1), moved.gather(-1, log_probs.argmax(-1, keepdim=True)).squeeze(-1)
-    return {"changed": int((now > then).sum()), "gain": float((now - then).sum())}
+    return int((now > then).sum()), float((now - then).sum())
 
 
-def _shares_explain(start: Record) -> bool:
-    """Whether other class shares explain what tells the domains apart, and another place not clearly better."""
-    found = start.get("shift", {})
-    apart = found.get("class_separation", math.inf)
-    return bool(apart <= _APART and apart <= found["centred_separation"] + _BETTER)
-
-
-def is_shifted(start: Record) -> bool:
+def is_shifted(found: MeasuredShift | None) -> bool:
     """Whether the target's samples lie elsewhere than the source's, of the same classes too; unknown counts as yes."""
-    return bool(start.get("shift", {}).get("separation", math.inf) > _APART) and not _shares_explain(start)
+    if found is None or found.separation is None:
+        return True
+    if found.separation <= _APART:
+        return False
+    if found.class_separation is None or found.centred_separation is None:
+        return True
+    # Other class shares explain what tells the domains apart, and another place not clearly better.
+    explained = found.class_separation <= _APART
+    return not (explained and found.class_separation <= found.centred_separation + _BETTER)
 
 
-def prior_offsets(start: Record) -> Tensor | None:
+def prior_offsets(found: MeasuredShift | None) -> Tensor | None:
     """What to add to the source-only classifier's logits where classes differ in frequency alone: [K], or None.
 
     By Bayes' rule, the logarithm of how much more frequent each class has become. Only where shares explain the
@@ -86,37 +103,35 @@ def prior_offsets(start: Record) -> Tensor | None:
     answers clearly turn right by that than wrong; and where shares that are known are found: a good classifier has
     little to gain, and one that is too sure or not sure enough finds shares that are not there.
     """
-    found = start.get("shift", {})
-    if "class_separation" not in found:
+    if found is None or found.separation is None or found.class_separation is None or found.centred_separation is None:
         return None
-    source, target = (torch.tensor(found[f"{domain}_shares"], dtype=torch.float64) for domain in ("source", "target"))
+    source, target = (torch.tensor(part, dtype=torch.float64) for part in (found.source_shares, found.target_shares))
     sure = (
-        found["separation"] > _APART >= found["class_separation"],
-        found["centred_separation"] >= found["class_separation"] + _BETTER,
-        found["share_error"] < _ERROR * _distance(source, target),
-        found["gain"] > _CLEAR * math.sqrt(found["changed"]),
+        found.separation > _APART >= found.class_separation,
+        found.centred_separation >= found.class_separation + _BETTER,
+        found.share_error < _ERROR * _distance(source, target),
+        found.gain > _CLEAR * math.sqrt(found.changed),
     )
     return (target / source).log() if all(sure) else None
 
 
-def explain_no_shift(start: Record) -> str:
+def explain_no_shift(found: MeasuredShift) -> str:
     """Why there is nothing to adapt to, and what was done instead, in sentences."""
-    found = start["shift"]
-    apart = f"neighbours are of one domain {found['separation']:.1f} standard deviations oftener than by chance"
-    if found["separation"] <= _APART:
+    apart = f"a classifier tells which domain a sample is from in {found.auc:.0%} of pairs"
+    if found.separation is None or found.separation <= _APART:
         return (
             "Nothing tells the target's samples from the source's, so there is no shift to adapt to: "
-            f"{apart}, where {_APART} would be a sign."
+            f"{apart}, which may be chance."
         )
     told = (
         "Class frequencies explain what tells the domains apart, so no other shift is sure enough to adapt to: "
-        f"{apart}, but {found['class_separation']:.1f} if classes are as frequent in both."
+        f"{apart}, and hardly better than by chance if classes are as frequent in both."
     )
-    if prior_offsets(start) is None:
+    if prior_offsets(found) is None:
         return told
     return (
         f"{told} The source-only classifier now weighs classes by how frequent they are in the target, which changes "
-        f"{found['changed']:,} answers; about {found['gain']:,.0f} more of them should be right than before."
+        f"{found.changed:,} answers; about {found.gain:,.0f} more of them should be right than before."
     )
 
 

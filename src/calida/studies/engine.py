@@ -44,7 +44,7 @@ class Engine:
         if self.kind not in ("local", "dask"):
             raise InputError(f"the engine is local or dask, not {self.kind!r}")
         if (self.kind == "dask") != (self.scheduler is not None):
-            raise InputError("--engine dask and --scheduler ADDRESS belong together")
+            raise InputError("the engine dask and the address of a scheduler belong together")
         if self.jobs < 1:
             raise InputError(f"the number of processes is at least 1, not {self.jobs}")
 
@@ -96,7 +96,9 @@ def starts_first(jobs: Sequence[Job]) -> list[Job]:
 def _attempt(job: Job, out: Path, device: str | None) -> Outcome:
     """A failed run is a result too: the others go on, and what went wrong is told at the end."""
     try:
-        return Outcome(job, run_job(job, out, device))
+        # A run has one thread. What scikit-learn would share out within it must not become tasks of the same cluster.
+        with joblib.parallel_config("sequential"):
+            return Outcome(job, run_job(job, out, device))
     except CalidaError as error:
         return Outcome(job, None, str(error))
     except Exception:

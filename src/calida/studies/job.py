@@ -20,16 +20,20 @@ from calida.adaptation import Adapted, load
 from calida.data import Samples, split_validation, take
 from calida.errors import CheckpointError
 from calida.files import locked, write_atomically
+from calida.json_values import to_json
 from calida.recipes import Recipe
 from calida.runs import Metrics, RunConfig, RunFolder, execute, open_data
 from calida.seeds import Seeds
-from calida.studies.older_records import grouped_settings
 from calida.studies.summary import RunRecord
-from calida.training import SOURCE_PHASE, describe_labeled
+from calida.training import SOURCE_PHASE
+from calida.validation import describe_labeled
 
 # What pre-training is made of: runs that agree in these groups begin with the same source-only classifier.
 PRETRAINING = ("posterior", "optimization", "augmentation", "pretraining")
-_DECISIVE = ("recipe", "seed", "backbone", "head", "validation", "choice", "calibration", "guard", "size", "precision")
+_DECISIVE = (
+    *("recipe", "seed", "backbone", "head", "validation", "choice", "calibration", "guard", "size", "precision"),
+    "encoder",
+)
 _DEFAULTS = {"precision": "fp32"}  # of what older records do not have
 _RETURNED = ("source", "target", "oracle", "oracle_uncalibrated")
 _SECONDS_BETWEEN_TURNS = 0.5
@@ -91,11 +95,17 @@ def _key(identity: Mapping[str, Any]) -> str:
     return hashlib.blake2b(text.encode(), digest_size=8).hexdigest()
 
 
-def key_of(record: RunRecord) -> str:
+def key_of(record: RunRecord, older_names: Mapping[str, str]) -> str:
     """The key that a run with this record has today: what is younger than the record had its default."""
     names = ("task", "source", "target", *_DECISIVE, "backbone_weights")
     identity = {name: record.get(name, _DEFAULTS.get(name)) for name in names}
-    return _key({**identity, "settings": grouped_settings(record["settings"])})
+    return _key({**identity, "settings": grouped_settings(record["settings"], older_names)})
+
+
+def grouped_settings(settings: Mapping[str, Any], older_names: Mapping[str, str]) -> dict[str, Any]:
+    """A record's settings in today's groups; `older_names` are what settings were called once, and are called now."""
+    named = {older_names.get(name, name): value for name, value in settings.items()}
+    return Recipe("").with_settings(named).settings()
 
 
 def short_origin(text: str) -> str:
@@ -156,9 +166,9 @@ def _record(job: Job, folder: RunFolder, metrics: Metrics, by_samples: Mapping[s
     history = folder.read_rounds()
     training = metrics["training_seconds"]
     if job.start is not None:  # the rounds of pre-training are in the record of the run that did them
-        last = max(index for index, past in enumerate(history) if past["phase"] == SOURCE_PHASE)
+        last = max(index for index, past in enumerate(history) if past.phase == SOURCE_PHASE)
         history = history[last:]
-        training = sum(past["seconds"] for past in history[1:])
+        training = sum(past.seconds for past in history[1:])
     return {
         "key": job.key,
         **job.identity(),
@@ -166,7 +176,7 @@ def _record(job: Job, folder: RunFolder, metrics: Metrics, by_samples: Mapping[s
         "returned": {name: metrics["adapted"][name] for name in _RETURNED if name in metrics["adapted"]},
         "trust": metrics["trust"],
         "by_samples": by_samples,
-        "rounds": rounded(history),
+        "rounds": rounded([past.to_json() for past in history]),
         "training_seconds": round(training, 1),
         "machine": f"{platform.system()} {platform.machine()}, one thread",
         "versions": metrics["versions"],
@@ -187,7 +197,7 @@ def _by_samples(job: Job, config: RunConfig, adapted: Adapted) -> dict[str, Any]
     }
     return {
         str(count): {
-            name: describe_labeled(adapted.predict(x, num_samples=count, raw=True), labels)
+            name: to_json(describe_labeled(adapted.predict(x, num_samples=count, raw=True), labels))
             for name, (x, labels) in parts.items()
         }
         for count in job.measured_with

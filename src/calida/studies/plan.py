@@ -10,6 +10,7 @@ from typing import Any
 
 from calida.errors import InputError
 from calida.files import read_toml
+from calida.recipes import DEFAULT_RECIPE
 from calida.runs import RunConfig
 from calida.studies.job import Job
 
@@ -39,7 +40,7 @@ class StudyPlan:
     def read(path: Path) -> StudyPlan:
         """From a file with a run's options, and `recipes`, `seeds` and `variants` beside them."""
         values = read_toml(path)
-        recipes = values.pop("recipes", None) or [values.pop("recipe", RunConfig.recipe)]
+        recipes = values.pop("recipes", None) or [values.pop("recipe", DEFAULT_RECIPE)]
         seeds, variants = values.pop("seeds", 1), values.pop("variants", {})
         if not isinstance(recipes, list) or not all(isinstance(name, str) for name in recipes):
             raise InputError(f"{path}: recipes is a list of names, not {recipes!r}")

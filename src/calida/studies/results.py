@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
+from types import MappingProxyType
 
 from calida.errors import InputError
 from calida.files import write_atomically
@@ -13,16 +14,16 @@ from calida.studies.summary import RunRecord
 
 
 class Results:
-    """Records of finished runs by key, kept in TASK.jsonl files of a folder."""
+    """Records of finished runs by key, kept in TASK.jsonl files of a folder; see `grouped_settings` for older names."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, older_names: Mapping[str, str] = MappingProxyType({})) -> None:
         self.folder = folder
         self.records: dict[str, RunRecord] = {}
         for path in sorted(folder.glob("*.jsonl")):
             for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
                 try:
                     record = json.loads(line)
-                    self.records[key_of(record)] = record
+                    self.records[key_of(record, older_names)] = record
                 except (ValueError, KeyError, TypeError) as error:
                     raise InputError(f"line {number} of {path} is no record of a run: {error}") from None
 

@@ -1,40 +1,56 @@
 """The one loop, rounds on top of it, and checkpoints between them."""
 
 from calida.training.checkpoint import has_checkpoint, load_weights
-from calida.training.judge import Judge, Judgement, Record
+from calida.training.events import Observe, PhasePlan, RunEvent, RunStarted, StepTaken
+from calida.training.fit_trainer import FitTrainer
 from calida.training.loop import train
+from calida.training.network_trainer import NetworkTrainer
 from calida.training.phase import SOURCE_PHASE, Domains, Phase, PseudoLabeler, PseudoLabels, build_steps
 from calida.training.records import (
-    describe_labeled,
-    describe_target,
-    mean_class_accuracy,
     print_rounds,
     round_line,
     target_shares,
     unmet_budget,
 )
+from calida.training.round_choice import RoundChoice, RoundChooser, RoundMeasures
 from calida.training.rounds import Run, run_rounds
-from calida.training.store import Bundle, bundle_files, has_bundle, read_bundle, without_prefix, write_bundle
+from calida.training.store import (
+    Bundle,
+    bundle_files,
+    has_bundle,
+    read_bundle,
+    with_prefix,
+    without_prefix,
+    write_bundle,
+)
+from calida.training.trainer import MakeTrainer, RoundStart, Trainer
 
 __all__ = [
     "SOURCE_PHASE",
     "Bundle",
     "Domains",
-    "Judge",
-    "Judgement",
+    "FitTrainer",
+    "MakeTrainer",
+    "NetworkTrainer",
+    "Observe",
     "Phase",
+    "PhasePlan",
     "PseudoLabeler",
     "PseudoLabels",
-    "Record",
+    "RoundChoice",
+    "RoundChooser",
+    "RoundMeasures",
+    "RoundStart",
     "Run",
+    "RunEvent",
+    "RunStarted",
+    "StepTaken",
+    "Trainer",
     "build_steps",
     "bundle_files",
-    "describe_labeled",
-    "describe_target",
     "has_bundle",
     "has_checkpoint",
     "load_weights",
-    "mean_class_accuracy",
     "print_rounds",
     "read_bundle",
     "round_line",
@@ -42,6 +58,7 @@ __all__ = [
     "target_shares",
     "train",
     "unmet_budget",
+    "with_prefix",
     "without_prefix",
     "write_bundle",
 ]

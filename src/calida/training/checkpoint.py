@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +11,10 @@ import torch
 from torch import Tensor, nn
 
 from calida.errors import CheckpointError
+from calida.json_values import from_json, to_json
 from calida.objective import MultiplierState
 from calida.training.store import Bundle, has_bundle, read_bundle, with_prefix, without_prefix, write_bundle
+from calida.validation import RoundRecord
 
 _NAME = "checkpoint"
 
@@ -23,7 +25,7 @@ class Progress:
 
     phase: int = 0
     rounds_done: int = 0  # in this phase
-    history: list[dict[str, Any]] = field(default_factory=list)
+    history: list[RoundRecord] = field(default_factory=list)
     multipliers: dict[str, MultiplierState] = field(default_factory=dict)
     kept: dict[str, Tensor] | None = None  # weights of the round to keep so far, unless it is the last one
     source_only: dict[str, Tensor] | None = None  # weights after pre-training
@@ -31,7 +33,7 @@ class Progress:
     @property
     def stopped(self) -> bool:
         """Whether the last round was found to be one too many."""
-        return bool(self.history) and "stopped" in self.history[-1]
+        return bool(self.history) and self.history[-1].stopped is not None
 
     def set_aside(self, model: nn.Module) -> None:
         """Copy the weights of the round to keep before another round moves them."""
@@ -51,22 +53,38 @@ def has_checkpoint(folder: Path) -> bool:
 def save_checkpoint(
     folder: Path,
     model: nn.Module,
-    optimizer: torch.optim.Optimizer,
     progress: Progress,
     identity: Mapping[str, Any],
-    teacher: nn.Module | None = None,
+    of_trainer: Mapping[str, Tensor],
 ) -> None:
     """Everything that the next round depends on. Seeds are functions of names, so no generator state is among it."""
-    moments = {
-        f"{index}/{key}": value
-        for index, entry in optimizer.state_dict()["state"].items()
-        for key, value in entry.items()
-    }
-    tensors = with_prefix("model", model.state_dict()) | with_prefix("optimizer", moments)
+    tensors = with_prefix("model", model.state_dict()) | dict(of_trainer)
     tensors |= with_prefix("kept", progress.kept or {}) | with_prefix("source_only", progress.source_only or {})
-    tensors |= with_prefix("teacher", {} if teacher is None else teacher.state_dict())
-    values = asdict(replace(progress, kept=None, source_only=None))
-    write_bundle(folder, _NAME, Bundle(tensors, {"identity": dict(identity), "progress": values}))
+    values = {
+        "identity": dict(identity),
+        "phase": progress.phase,
+        "rounds_done": progress.rounds_done,
+        "history": [record.to_json() for record in progress.history],
+        "multipliers": to_json(progress.multipliers),
+    }
+    write_bundle(folder, _NAME, Bundle(tensors, values))
+
+
+@dataclass
+class _Saved:
+    """What a checkpoint's JSON holds."""
+
+    identity: dict[str, Any]
+    phase: int
+    rounds_done: int
+    history: list[RoundRecord]
+    multipliers: dict[str, MultiplierState]
+
+
+def optimizer_state(optimizer: torch.optim.Optimizer) -> dict[str, Tensor]:
+    """An optimiser's moments, by the index of their parameter."""
+    entries = optimizer.state_dict()["state"].items()
+    return {f"{index}/{key}": value for index, entry in entries for key, value in entry.items()}
 
 
 @dataclass
@@ -94,15 +112,10 @@ class Checkpoint:
 def read_checkpoint(folder: Path, identity: Mapping[str, Any]) -> Checkpoint:
     """Read back the last finished round of this very run; a checkpoint of another run is refused."""
     bundle = read_bundle(folder, _NAME)
-    try:
-        saved, values = bundle.values["identity"], bundle.values["progress"]
-        states = {name: MultiplierState(**state) for name, state in values["multipliers"].items()}
-        kept, before = (without_prefix(name, bundle.tensors) or None for name in ("kept", "source_only"))
-        place = int(values["phase"]), int(values["rounds_done"])
-        progress = Progress(*place, list(values["history"]), states, kept, before)
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise CheckpointError(f"the checkpoint in {folder} lacks or garbles {error}") from None
-    differing = _differing(identity, saved)
+    saved = from_json(_Saved, bundle.values, f"the checkpoint in {folder}")
+    kept, before = (without_prefix(name, bundle.tensors) or None for name in ("kept", "source_only"))
+    progress = Progress(saved.phase, saved.rounds_done, saved.history, saved.multipliers, kept, before)
+    differing = _differing(identity, saved.identity)
     if differing:
         raise CheckpointError(
             f"the checkpoint in {folder} belongs to another run: it differs in {', '.join(differing)}"

@@ -25,11 +25,12 @@ from calida.data import (
 from calida.model import Classifier, Prediction
 from calida.objective import Domain, Objective, Step
 from calida.seeds import Seeds
-from calida.selection import Ramp, selector, tempered_labels
+from calida.selection import Ramp, selector, smooth_over_neighbors, tempered_labels
 from calida.shift import mlls_shares, resample
 
 Portion = Ramp | Literal["agreement"]
 SelectionShares = Literal["predicted", "uniform", "source", "estimated"]
+Labeler = Literal["own", "panel"]
 Schedule = Literal["alternate", "joint"]
 Optimizer = Literal["adam", "sgd"]
 
@@ -57,7 +58,9 @@ class PseudoLabeler:
 
     `class_shares` are those that a portion is taken of: those of the predictions, equal ones, the source's, or an
     estimate of the target's. `portion` goes by the clock, or by "agreement": the share of samples that keep their label
-    in an augmented view, so that a classifier which contradicts itself teaches less. `temperature` 0 gives hard labels.
+    in an augmented view, so that a classifier which contradicts itself teaches less. The `labeler` is the classifier
+    itself, or the consensus of a panel of check classifiers and it. Predictions are first spread over each sample's
+    nearest `neighbors`, which have `neighbors_share` in the result. `temperature` 0 gives hard labels.
     Soft labels are normalised by class threshold if `normalize` is set (CRST) and plain powers of the prediction
     otherwise (annealing).
     """
@@ -67,6 +70,9 @@ class PseudoLabeler:
     temperature: Ramp = Ramp(0.0)
     normalize: bool = True
     class_shares: SelectionShares = "predicted"
+    neighbors: int = 10
+    neighbors_share: float = 0.0
+    labeler: Labeler = "own"
 
     def __call__(
         self,
@@ -77,22 +83,23 @@ class PseudoLabeler:
         agreement: Callable[[], float] = lambda: 1.0,
     ) -> PseudoLabels:
         portion = self.portion(round_index, rounds) if isinstance(self.portion, Ramp) else agreement()
-        chosen = selector(self.selection)(target.log_probs, portion, self._shares(target, source_shares))
+        log_probs = smooth_over_neighbors(target.log_probs, target.features, self.neighbors, self.neighbors_share)
+        chosen = selector(self.selection)(log_probs, portion, self._shares(log_probs, source_shares))
         temperature = self.temperature(round_index, rounds)
         if temperature == 0:
-            labels = torch.nn.functional.one_hot(chosen.labels, target.log_probs.shape[-1]).to(target.log_probs)
+            labels = torch.nn.functional.one_hot(chosen.labels, log_probs.shape[-1]).to(log_probs)
         else:
             thresholds = chosen.class_threshold if self.normalize else None
-            labels = tempered_labels(target.log_probs, temperature, thresholds)
+            labels = tempered_labels(log_probs, temperature, thresholds)
         return PseudoLabels(labels, chosen.selected)
 
-    def _shares(self, target: Prediction, source_shares: Tensor) -> Tensor | None:
+    def _shares(self, log_probs: Tensor, source_shares: Tensor) -> Tensor | None:
         """How frequent each class should be among the target's samples, [K]; None where predictions say."""
         if self.class_shares == "predicted":
             return None
         if self.class_shares == "uniform":
             return torch.full_like(source_shares, 1 / len(source_shares))
-        return source_shares if self.class_shares == "source" else mlls_shares(target.log_probs, source_shares)
+        return source_shares if self.class_shares == "source" else mlls_shares(log_probs, source_shares)
 
 
 class PseudoLabels(NamedTuple):

@@ -17,7 +17,7 @@ from torch import Tensor
 from calida.errors import CheckpointError
 from calida.files import write_atomically
 
-_VERSION = 2  # 1 had settings without groups
+_VERSION = 3  # 1 had settings without groups, 2 sentences where there are codes now
 
 
 class Bundle(NamedTuple):
@@ -87,6 +87,7 @@ def read_bundle(folder: Path, name: str) -> Bundle:
 
 
 def with_prefix(prefix: str, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """The tensors under a prefix."""
     return {f"{prefix}/{key}": tensor for key, tensor in tensors.items()}
 
 

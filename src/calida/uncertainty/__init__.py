@@ -1,5 +1,6 @@
 """Pure tensor maths on log-probabilities; imports nothing but torch."""
 
+from calida.uncertainty.accuracy import accuracy, mean_class_accuracy, measure_answers
 from calida.uncertainty.calibration import (
     ReliabilityBins,
     binned_error,
@@ -26,6 +27,7 @@ from calida.uncertainty.risk import (
     risk_coverage,
 )
 from calida.uncertainty.scores import brier, nll
+from calida.uncertainty.tempering import temper
 
 __all__ = [
     "SCORES",
@@ -33,6 +35,7 @@ __all__ = [
     "RiskCoverage",
     "Uncertainty",
     "accepted",
+    "accuracy",
     "aurc",
     "binned_error",
     "brier",
@@ -41,7 +44,9 @@ __all__ = [
     "coverage_at_risk",
     "decompose",
     "expected_entropy",
+    "mean_class_accuracy",
     "mean_log_probs",
+    "measure_answers",
     "mutual_information",
     "nll",
     "predictive_entropy",
@@ -49,4 +54,5 @@ __all__ = [
     "reliability_bins",
     "renyi_entropy",
     "risk_coverage",
+    "temper",
 ]

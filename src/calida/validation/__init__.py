@@ -9,27 +9,24 @@ from calida.validation.candidates import (
     rank,
     turned,
 )
-from calida.validation.choice import (
+from calida.validation.choice import check_rule, decide, merit, prefers, returned_record, votes
+from calida.validation.collapse import collapse, dominant_class, warnings_of
+from calida.validation.decision import (
     DECIDING,
     DEFAULT_RULE,
     LAST,
-    PRIOR_CORRECTED,
     SOURCE_ONLY,
     TOLERANCE,
     VOTERS,
-    check_rule,
-    explain_choice,
-    merit,
-    prefers,
-    returned_record,
-    votes,
+    Decision,
+    Reason,
+    Returned,
+    explain,
 )
-from calida.validation.collapse import collapse, dominant_class, warnings_of
 from calida.validation.importance import importance_weights, weighted_risk
 from calida.validation.mixing import MIXVAL_SHARE, PSEUDOCAL_SHARE, Mixed, mixed_accuracy, predict_mixed
 from calida.validation.neighbors import cluster_information, neighborhood_density
 from calida.validation.prediction_scores import (
-    accuracy,
     class_correlation,
     ensemble_agreement,
     information,
@@ -37,6 +34,14 @@ from calida.validation.prediction_scores import (
     nuclear_norm,
 )
 from calida.validation.predictor import DomainPredictions, Predictor
+from calida.validation.round_record import (
+    LabeledSummary,
+    PredictionSummary,
+    PseudoLabelSummary,
+    RoundRecord,
+    describe_labeled,
+    describe_target,
+)
 from calida.validation.validators import VALIDATORS, Validator, validate
 
 __all__ = [
@@ -45,28 +50,36 @@ __all__ = [
     "ENSV",
     "LAST",
     "MIXVAL_SHARE",
-    "PRIOR_CORRECTED",
     "PSEUDOCAL_SHARE",
     "SOURCE_ONLY",
     "TOLERANCE",
     "VALIDATORS",
     "VOTERS",
     "Candidate",
+    "Decision",
     "DomainPredictions",
+    "LabeledSummary",
     "Mixed",
+    "PredictionSummary",
     "Predictor",
+    "PseudoLabelSummary",
+    "Reason",
+    "Returned",
+    "RoundRecord",
     "Selection",
     "Validator",
-    "accuracy",
     "agreement_with_others",
     "check_rule",
     "choose_candidate",
     "class_correlation",
     "cluster_information",
     "collapse",
+    "decide",
+    "describe_labeled",
+    "describe_target",
     "dominant_class",
     "ensemble_agreement",
-    "explain_choice",
+    "explain",
     "importance_weights",
     "information",
     "mean_entropy",

@@ -9,8 +9,9 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from calida.validation.choice import DECIDING
-from calida.validation.prediction_scores import accuracy, ensemble_agreement
+from calida.uncertainty import accuracy
+from calida.validation.decision import DECIDING, explain_picks
+from calida.validation.prediction_scores import ensemble_agreement
 from calida.validation.validators import VALIDATORS
 
 ENSV = "ensv"
@@ -27,10 +28,13 @@ class Selection(NamedTuple):
     """The chosen candidate, and what every validator makes of all of them."""
 
     chosen: str
-    reason: str
     table: dict[str, dict[str, float]]  # candidate -> validator -> value
     picks: dict[str, str]  # validator -> the candidate that it would choose
     agreement: float  # mean rank correlation of any two validators, 1 if all say the same
+
+    @property
+    def reason(self) -> str:
+        return explain_picks(self.picks)
 
 
 def choose_candidate(candidates: Mapping[str, Candidate]) -> Selection:
@@ -48,9 +52,7 @@ def choose_candidate(candidates: Mapping[str, Candidate]) -> Selection:
     best = min(range(len(names)), key=lambda index: (float(ranks[DECIDING][index]), -agreements[index]))
     picks = {validator: names[int(values.argmin())] for validator, values in ranks.items()}
     picks[DECIDING] = names[best]
-    own = [validator for validator, pick in picks.items() if pick == names[best]]
-    reason = f"{names[best]} has the best {DECIDING}; {len(own)} of {len(picks)} validators would choose it."
-    return Selection(names[best], reason, table, picks, _agreement(ranks))
+    return Selection(names[best], table, picks, _agreement(ranks))
 
 
 def agreement_with_others(chosen: str, candidates: Mapping[str, Candidate]) -> float:

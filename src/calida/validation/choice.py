@@ -3,24 +3,22 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from calida.errors import InputError
-from calida.shift.diagnosis import explain_no_shift, is_shifted, prior_offsets
+from calida.shift import is_shifted, prior_offsets
+from calida.validation.decision import (
+    DEFAULT_RULE,
+    LAST,
+    TOLERANCE,
+    VOTERS,
+    Decision,
+    Reason,
+    Returned,
+    deciding_validator,
+)
+from calida.validation.round_record import RoundRecord
 from calida.validation.validators import VALIDATORS
-
-Record = Mapping[str, Any]
-
-DEFAULT_RULE, LAST = "default", "last"
-SOURCE_ONLY = "source only"  # the candidate that no adaptation has touched
-PRIOR_CORRECTED = "source only, with the target's class shares"
-# Measured in docs/trust.md: among rounds that most voters prefer to the source-only classifier, the one whose
-# predictions tell the classes apart best. Less than half a percent is no difference, from that classifier or among
-# rounds: of such rounds the last is kept, since training settles towards its end.
-VOTERS = ("im", "corr-c", "snd", "class-ami", "mixval")
-DECIDING = "corr-c"
-TOLERANCE = 0.005
 
 
 def check_rule(rule: str) -> None:
@@ -31,27 +29,31 @@ def check_rule(rule: str) -> None:
         raise InputError(f"unknown choice {rule!r}; did you mean {', '.join(near)}")
 
 
-def votes(record: Record, start: Record) -> list[str]:
+def votes(record: RoundRecord, start: RoundRecord) -> list[str]:
     """The voters that find a round better than the source-only classifier."""
-    now, then = record["validators"], start["validators"]
+    now, then = record.validators, start.validators
     return [name for name in VOTERS if VALIDATORS[name].key(now[name]) > VALIDATORS[name].key(then[name])]
 
 
-def is_preferred(record: Record, start: Record) -> bool:
+def is_preferred(record: RoundRecord, start: RoundRecord) -> bool:
     """Whether most voters find a round better than the source-only classifier."""
     return 2 * len(votes(record, start)) > len(VOTERS)
 
 
-def prefers(rule: str, record: Record, history: Sequence[Record], guard: bool) -> bool:
+def prefers(rule: str, record: RoundRecord, history: Sequence[RoundRecord], guard: bool, checked: bool = False) -> bool:
     """Whether this round is to be kept instead of the best one before it.
 
     `history` are the records before it; the first of them that was judged is the source-only classifier. With the
     guard it is a rival like any round before, the target must differ from the source at all, and a round must win most
-    votes against it; without, the first round of adaptation is better than none.
+    votes against it; without, the first round of adaptation is better than none. What will be `checked` by other
+    classifiers in the end needs no votes here, and by default its last round is kept.
     """
-    judged = [past for past in history if "validators" in past]
+    judged = [past for past in history if past.validators]
+    if checked:
+        shifted = not guard or is_shifted(judged[0].shift)
+        return shifted and (rule == DEFAULT_RULE or prefers(rule, record, history, False))
     start, rivals = judged[0], _rivals(judged, guard)
-    if guard and not (is_shifted(start) and is_preferred(record, start)):
+    if guard and not (is_shifted(start.shift) and is_preferred(record, start)):
         return False
     if rule == LAST or not rivals:
         return True
@@ -61,52 +63,44 @@ def prefers(rule: str, record: Record, history: Sequence[Record], guard: bool) -
     return merit(rule, record) > best
 
 
-def _rivals(judged: Sequence[Record], guard: bool) -> list[Record]:
+def _rivals(judged: Sequence[RoundRecord], guard: bool) -> list[RoundRecord]:
     """What a round has to beat: those kept before it and, with the guard, the source-only classifier, the first."""
-    return [*judged[: 1 if guard else 0], *(past for past in judged[1:] if past["kept"])]
+    return [*judged[: 1 if guard else 0], *(past for past in judged[1:] if past.kept)]
 
 
-def merit(rule: str, record: Record) -> float:
+def merit(rule: str, record: RoundRecord) -> float:
     """A round's standing by a rule; more is better."""
-    name = DECIDING if rule == DEFAULT_RULE else rule
-    return VALIDATORS[name].key(record["validators"][name])
+    name = deciding_validator(rule)
+    return VALIDATORS[name].key(record.validators[name])
 
 
-def returned_record(history: Sequence[Record]) -> Record:
+def returned_record(history: Sequence[RoundRecord]) -> RoundRecord:
     """The record of the round that is returned: the last that was kept."""
-    return [record for record in history if "validators" in record and record["kept"]][-1]
+    return [record for record in history if record.validators and record.kept][-1]
 
 
-def explain_choice(history: Sequence[Record], rule: str, guard: bool) -> tuple[str, str]:
-    """Which candidate was kept, and why, in a sentence."""
-    judged = [record for record in history if "validators" in record]
+def decide(history: Sequence[RoundRecord], rule: str, guard: bool, checked: bool = False) -> Decision:
+    """Which candidate is returned after the last round, and what says so.
+
+    Where it will be `checked` by other classifiers, votes of validators do not count and the last round stands.
+    """
+    judged = [record for record in history if record.validators]
     start, kept = judged[0], returned_record(history)
     if len(judged) == 1:
-        return SOURCE_ONLY, "The recipe trains on source alone."
-    name = DECIDING if rule == DEFAULT_RULE else rule
-    if kept is start and guard and not is_shifted(start):
-        return (SOURCE_ONLY if prior_offsets(start) is None else PRIOR_CORRECTED), explain_no_shift(start)
+        return Decision(Returned.SOURCE_ONLY, Reason.SOURCE_RECIPE, rule, guard)
+    if kept is start and guard and not is_shifted(start.shift):
+        returned = Returned.SOURCE_ONLY if prior_offsets(start.shift) is None else Returned.PRIOR_CORRECTED
+        return Decision(returned, Reason.NO_SHIFT, rule, guard, shift=start.shift)
     if kept is start:
-        stops = [record for record in judged if "stopped" in record]
-        value = f"as good a value of {name} as" if rule == DEFAULT_RULE else f"a better value of {name} than"
-        also = "" if rule == LAST else f" and had {value} the source-only classifier"
-        end = f"; round {stops[0]['round'] + 1} was stopped and does not count" if stops else ""
-        return SOURCE_ONLY, (
-            "Nothing that can be seen without target labels says that adaptation helped: no round won "
-            f"{len(VOTERS) // 2 + 1} of {len(VOTERS)} votes ({', '.join(VOTERS)}){also}{end}."
-        )
-    place = f"round {kept['round'] + 1} of {kept['rounds']}"
-    by = "it was the last" if rule == LAST else f"it has the best {name}"
+        stopped = next((record.round for record in judged if record.stopped), None)
+        return Decision(Returned.SOURCE_ONLY, Reason.NO_ROUND_HELPED, rule, guard, stopped_round=stopped)
+    if checked and rule == DEFAULT_RULE:
+        rule = LAST
+    reason = Reason.LAST_ROUND if rule == LAST else Reason.BEST
     if rule == DEFAULT_RULE:
         best = max(_rivals(judged, guard), key=lambda past: merit(rule, past))
         if best is start:
-            by = f"it is the last whose {name} is less than {TOLERANCE:.1%} under that classifier's"
+            reason = Reason.NEAR_SOURCE_ONLY
         elif merit(rule, kept) < merit(rule, best):
-            by = f"it is the last whose {name} is the best or less than {TOLERANCE:.1%} from it"
-    if not guard:
-        return place, f"Of all rounds, {by}; the guard was off."
-    found = votes(kept, start)
-    return place, (
-        f"Of the rounds that most validators prefer to the source-only classifier, {by}; "
-        f"{len(found)} of {len(VOTERS)} prefer it ({', '.join(found)})."
-    )
+            reason = Reason.NEAR_BEST
+    return Decision(Returned.ROUND, reason, rule, guard, kept.round, kept.rounds, tuple(votes(kept, start)))

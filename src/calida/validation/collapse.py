@@ -1,13 +1,13 @@
-"""Signs, in the records of a run, that it goes wrong: sentences for the user, none of which needs a target label."""
+"""Signs, in the records of a run, that it goes wrong: warnings, none of which needs a target label."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import replace
 
+from calida.run_warnings import RunWarning, WarningCode
 from calida.validation.choice import is_preferred, returned_record
-
-Record = Mapping[str, Any]
+from calida.validation.round_record import RoundRecord
 
 _FORGOTTEN = 0.9  # share of what the source-only classifier was better than chance by
 _LOSS = 0.05  # of source accuracy that is told of
@@ -22,80 +22,71 @@ def dominant_class(shares: Sequence[float], expected: Sequence[float]) -> int | 
     return largest if shares[largest] > too_much else None
 
 
-def collapse(record: Record, history: Sequence[Record], names: Sequence[str] | None = None) -> str | None:
-    """A sentence if training should stop here: one class taking over, false certainty, or the source forgotten.
+def collapse(
+    record: RoundRecord, history: Sequence[RoundRecord], names: Sequence[str] | None = None
+) -> RunWarning | None:
+    """A warning if training should stop here: one class taking over, false certainty, or the source forgotten.
 
     The latter two are also signs of an easy target, or of BatchNorm that now has the target's statistics: they count
     only where most validators do not find the round better than the source-only classifier.
     """
-    start = next((past for past in history if "validators" in past), None)
+    start = next((past for past in history if past.validators), None)
     if start is None:
         return None
-    shares = record["target"]["class_shares"]
+    shares = record.on_target.class_shares
     # Shares of source as they were before: a network that collapses gives the source to the same class.
-    taken = dominant_class(shares, start["source"]["class_shares"])
+    taken = dominant_class(shares, start.source.class_shares)
     # The source-only classifier may lean on a class too; what counts is that adaptation drives it further.
-    if taken is not None and shares[taken] > 1.5 * start["target"]["class_shares"][taken]:
-        return f"stopped: class {_name(taken, names)} is taking over, {shares[taken]:.0%} of the target"
+    if taken is not None and shares[taken] > 1.5 * start.on_target.class_shares[taken]:
+        return RunWarning(WarningCode.CLASS_TAKES_OVER, {"name": _name(taken, names), "share": shares[taken]})
     if is_preferred(record, start):
         return None
-    if record["target"]["entropy"] < _FALSELY_SURE * record["source"]["entropy"]:
-        return (
-            f"stopped: entropy on target fell to {record['target']['entropy']:.2g} nats, far under the "
-            f"{record['source']['entropy']:.2g} on source"
-        )
+    target, source = record.on_target.entropy, record.source.entropy
+    if target < _FALSELY_SURE * source:
+        return RunWarning(WarningCode.FALSE_CERTAINTY, {"target": target, "source": source})
     chance = 1 / len(shares)
-    before, now = start["source"]["accuracy"], record["source"]["accuracy"]
+    before, now = start.source.accuracy, record.source.accuracy
     if before > chance and before - now > _FORGOTTEN * (before - chance):
-        return f"stopped: accuracy on source validation fell from {before:.0%} to {now:.0%}"
+        return RunWarning(WarningCode.SOURCE_FORGOTTEN, {"before": before, "now": now})
     return None
 
 
-def warnings_of(history: Sequence[Record], names: Sequence[str] | None = None) -> list[str]:
+def warnings_of(history: Sequence[RoundRecord], names: Sequence[str] | None = None) -> list[RunWarning]:
     """What the guard saw before adaptation, during it, and in what is returned."""
-    judged = [record for record in history if "validators" in record]
-    stops = [record for record in history if "stopped" in record]
-    return [
-        *_balance_warnings(judged[0], names),
-        *(f"Round {stop['round'] + 1} was {stop['stopped']}." for stop in stops),
-        *_moved_warnings(judged[0], returned_record(history)),
-        *_source_warnings(judged[0], returned_record(history)),
+    start = next(record for record in history if record.validators)
+    returned = returned_record(history)
+    found = [
+        _balance_warning(start, names),
+        *(record.stopped and replace(record.stopped, round=record.round) for record in history),
+        _moved_warning(start, returned),
+        _source_warning(start, returned),
     ]
+    return [warning for warning in found if warning is not None]
 
 
-def _balance_warnings(start: Record, names: Sequence[str] | None) -> list[str]:
+def _balance_warning(start: RoundRecord, names: Sequence[str] | None) -> RunWarning | None:
     """Classes that the source-only classifier already finds far more or far less often on target than on source."""
-    shares, expected = start["target"]["class_shares"], start["source"]["class_shares"]
+    shares, expected = start.on_target.class_shares, start.source.class_shares
     taken = dominant_class(shares, expected)
     if taken is None:
-        return []
-    return [
-        f"Before adaptation, class {_name(taken, names)} already got {shares[taken]:.0%} of the target and "
-        f"{expected[taken]:.0%} of source validation: classes may be out of balance, or the inputs not comparable."
-    ]
+        return None
+    values = {"name": _name(taken, names), "share": shares[taken], "expected": expected[taken]}
+    return RunWarning(WarningCode.DOMINANT_BEFORE, values)
 
 
-def _moved_warnings(start: Record, returned: Record) -> list[str]:
+def _moved_warning(start: RoundRecord, returned: RoundRecord) -> RunWarning | None:
     """Class shares that moved further than errors explain: two classifiers that err on e are at most 2 e apart.
 
     No reason to stop: a source-only classifier that is falsely sure of everything looks the same, and gains most.
     """
-    shares = zip(start["target"]["class_shares"], returned["target"]["class_shares"], strict=True)
-    moved, doubt = sum(abs(now - then) for then, now in shares) / 2, 1 - start["target"]["confidence"]
-    if moved <= 2 * doubt:
-        return []
-    return [
-        f"Adaptation moved class shares by {moved:.1%} of the target; the source-only classifier doubted {doubt:.1%}. "
-        "If its doubts are about right, classes differ in frequency, and adaptation took that for a shift: compare "
-        "both on a few labelled samples."
-    ]
+    shares = zip(start.on_target.class_shares, returned.on_target.class_shares, strict=True)
+    moved, doubt = sum(abs(now - then) for then, now in shares) / 2, 1 - start.on_target.confidence
+    return RunWarning(WarningCode.SHARES_MOVED, {"moved": moved, "doubt": doubt}) if moved > 2 * doubt else None
 
 
-def _source_warnings(start: Record, returned: Record) -> list[str]:
-    before, after = start["source"]["accuracy"], returned["source"]["accuracy"]
-    if before - after < _LOSS:
-        return []
-    return [f"Source validation accuracy fell from {before:.1%} to {after:.1%}: adaptation forgot some of the source."]
+def _source_warning(start: RoundRecord, returned: RoundRecord) -> RunWarning | None:
+    before, now = start.source.accuracy, returned.source.accuracy
+    return RunWarning(WarningCode.SOURCE_LOSS, {"before": before, "now": now}) if before - now >= _LOSS else None
 
 
 def _name(label: int, names: Sequence[str] | None) -> str:

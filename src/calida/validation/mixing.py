@@ -7,8 +7,8 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from calida.data import Samples, stream
-from calida.model import Classifier, predict, unit_range
+from calida.data import Samples, stream, unit_range
+from calida.model import AnyClassifier, predict
 from calida.seeds import Seeds
 
 MIXVAL_SHARE, PSEUDOCAL_SHARE = 0.55, 0.65
@@ -24,7 +24,7 @@ class Mixed(NamedTuple):
 
 
 def predict_mixed(
-    classifier: Classifier,
+    classifier: AnyClassifier,
     x: Samples,
     labels: Tensor,
     share: float,

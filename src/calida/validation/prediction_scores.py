@@ -7,12 +7,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from calida.uncertainty import mutual_information, renyi_entropy
-
-
-def accuracy(log_probs: Tensor, labels: Tensor) -> float:
-    """Share of samples whose most probable class is their label: on source validation, what adaptation must keep."""
-    return float((log_probs.argmax(-1) == labels).double().mean())
+from calida.uncertainty import accuracy, mutual_information, renyi_entropy
 
 
 def mean_entropy(log_probs: Tensor) -> float:

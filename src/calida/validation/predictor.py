@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from calida.data import Augmentation, Labeled, Samples, stream
-from calida.model import Classifier, Prediction, predict
+from calida.model import AnyClassifier, Prediction, predict
 from calida.seeds import Seeds
 from calida.validation.mixing import MIXVAL_SHARE, Mixed, predict_mixed
 
@@ -35,15 +35,15 @@ class Predictor:
     seeds: Seeds
     batch_size: int
 
-    def predict_domains(self, model: Classifier) -> DomainPredictions:
+    def predict_domains(self, model: AnyClassifier) -> DomainPredictions:
         target = self.predict(model, self.target)
         mixed = self.mix(model, target.labels, MIXVAL_SHARE)
         return DomainPredictions(self.predict(model, self.validation.x), self.validation.y, target, mixed)
 
-    def predict(self, model: Classifier, x: Samples) -> Prediction:
+    def predict(self, model: AnyClassifier, x: Samples) -> Prediction:
         return predict(model, x, self.num_samples, self.seeds, self.batch_size)
 
-    def agreement(self, model: Classifier, labels: Tensor, augmentation: Augmentation) -> float:
+    def agreement(self, model: AnyClassifier, labels: Tensor, augmentation: Augmentation) -> float:
         """The share of the target (of 2,000 samples at most) that keeps its predicted label in another view."""
         rows = torch.randperm(len(self.target), generator=self.seeds.generator("agreement"))[:_COMPARED]
         same = []
@@ -53,6 +53,6 @@ class Predictor:
             same.append(self.predict(model, view).labels == labels[chosen])
         return float(torch.cat(same).double().mean())
 
-    def mix(self, model: Classifier, labels: Tensor, share: float) -> Mixed:
+    def mix(self, model: AnyClassifier, labels: Tensor, share: float) -> Mixed:
         """Predictions on mixed target pairs; `labels` are the predicted ones of the whole target."""
         return predict_mixed(model, self.target, labels, share, self.num_samples, self.seeds, self.batch_size)

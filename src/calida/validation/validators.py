@@ -1,4 +1,4 @@
-"""The validators by name: what each makes of an predictions, and which end of its scale is the better one."""
+"""The validators by name: what each makes of predictions, and which end of its scale is the better one."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from torch import Tensor
 
 from calida.model import Prediction
 from calida.seeds import Seeds
-from calida.uncertainty import nll
+from calida.uncertainty import accuracy, nll
 from calida.validation.importance import importance_weights, weighted_risk
 from calida.validation.mixing import mixed_accuracy
 from calida.validation.neighbors import cluster_information, neighborhood_density
-from calida.validation.prediction_scores import accuracy, class_correlation, information, mean_entropy, nuclear_norm
+from calida.validation.prediction_scores import class_correlation, information, mean_entropy, nuclear_norm
 from calida.validation.predictor import DomainPredictions
 
 # Enough for three digits of those validators whose cost grows faster than the number of samples.
@@ -26,7 +26,7 @@ _LEAST = math.log(torch.finfo(torch.float64).tiny)
 
 @dataclass(frozen=True)
 class ValidatorInputs:
-    """An predictions, and what several validators need of it."""
+    """Predictions, and what several validators need of it."""
 
     predictions: DomainPredictions
     rows: Tensor  # of the target, no more than enough

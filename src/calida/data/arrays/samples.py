@@ -55,6 +55,12 @@ class ImageFiles(Dataset[Tensor]):
 Samples = Tensor | ImageFiles
 
 
+class Texts(tuple[str, ...]):
+    """Texts, one a sample: an encoder reads them."""
+
+    __slots__ = ()
+
+
 def take(samples: Samples, rows: Tensor) -> Samples:
     """The samples of these rows: a copy of arrays, a shorter list of files."""
     if isinstance(samples, ImageFiles):
@@ -121,3 +127,8 @@ def digest(*parts: Samples) -> str:
                 raise UnreadableImageError(f"the image {path} cannot be read: {error.strerror}") from None
             state.update(os.fsencode(path.name) + f" {facts.st_size} {facts.st_mtime_ns}\n".encode())
     return state.hexdigest()
+
+
+def unit_range(x: Tensor) -> Tensor:
+    """Bytes as floats in 0..1; floats as they are."""
+    return x.float() / 255 if x.dtype == torch.uint8 else x

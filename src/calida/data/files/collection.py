@@ -6,43 +6,76 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+import polars as pl
 import torch
 from torch import Tensor
 
+from calida.data.arrays.samples import Texts
+from calida.data.tables.preparation import TablePreparation
 from calida.errors import InputError
 from calida.seeds import Seeds
 
 
 @dataclass(frozen=True)
 class Collection:
-    """Arrays or image files, a name for every sample, and class names where they were asked for."""
+    """Arrays, image files or texts, a name for every sample, and class names where they were asked for."""
 
     origin: str
-    samples: Tensor | Sequence[Path]  # vectors [N, D], images [N, C, H, W], or files that are not decoded yet
+    samples: Tensor | Sequence[Path] | Texts  # vectors [N, D], images [N, C, H, W], files not decoded yet, or texts
     names: Sequence[str]  # path or row
     labels: Sequence[str] | None = None
-    columns: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     total: int | None = None  # samples in the data set, if this is a part of it
+    table: TablePreparation | None = None  # that made vectors of the rows below
+    frame: pl.DataFrame | None = None  # a table's rows as they were read, without labels
+    id: str | None = None  # the column of a table that the names are from
+    text: str | None = None  # the column of a table that texts are from
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The names of a table's features."""
+        return () if self.table is None else self.table.features
+
+    @property
+    def named_by(self) -> str:
+        """What the names are: paths, rows, or the column of a table."""
+        return self.id or ("row" if self.names and self.names[0].isdecimal() else "path")
 
     @property
     def is_images(self) -> bool:
-        return not isinstance(self.samples, Tensor) or self.samples.ndim == 4
+        return self.samples.ndim == 4 if isinstance(self.samples, Tensor) else not self.is_texts
+
+    @property
+    def is_texts(self) -> bool:
+        return isinstance(self.samples, Texts)
+
+    @property
+    def files(self) -> Sequence[Path]:
+        """The samples of a collection of files."""
+        assert not isinstance(self.samples, Tensor | Texts)
+        return self.samples
 
     @property
     def kind(self) -> str:
-        return "images" if self.is_images else "feature vectors"
+        return "images" if self.is_images else "texts" if self.is_texts else "feature vectors"
 
     def __len__(self) -> int:
         return len(self.names)
 
     def take(self, rows: Sequence[int]) -> Collection:
         samples = self.samples
+        if isinstance(samples, Tensor):
+            chosen: Tensor | Sequence[Path] | Texts = samples[torch.tensor(rows, dtype=torch.long)]
+        elif isinstance(samples, Texts):
+            chosen = Texts(samples[row] for row in rows)
+        else:
+            chosen = [samples[row] for row in rows]
         return replace(
             self,
-            samples=samples[torch.tensor(rows)] if isinstance(samples, Tensor) else [samples[row] for row in rows],
+            samples=chosen,
             names=[self.names[row] for row in rows],
             labels=None if self.labels is None else [self.labels[row] for row in rows],
+            frame=None if self.frame is None else self.frame[list(rows)],
         )
 
     def subset(self, count: int, seeds: Seeds) -> Collection:

@@ -14,27 +14,29 @@ from calida.errors import InputError
 PATH_COLUMNS = ("path", "file", "filename", "image")
 
 
-def read_folder(folder: Path, origin: str, labelled: bool) -> Collection:
-    """All images below a folder; if `labelled`, the first sub-folder of each is its class."""
-    visible = list(_visible_files(folder))
-    paths = sorted(path for path in visible if path.suffix.lower() in IMAGE_SUFFIXES)
+def read_folder(
+    folder: Path, origin: str, labelled: bool, suffixes: frozenset[str] = IMAGE_SUFFIXES, what: str = "images"
+) -> Collection:
+    """All images below a folder, or files of another kind; if `labelled`, the first sub-folder of each is its class."""
+    visible = list(visible_files(folder))
+    paths = sorted(path for path in visible if path.suffix.lower() in suffixes)
     if not paths:
-        raise InputError(f"the folder {folder} holds no images ({len(visible)} other files)")
+        raise InputError(f"the folder {folder} holds no {what} ({len(visible)} other files)")
     names = [printable(path.relative_to(folder).as_posix()) for path in paths]
     others = len(visible) - len(paths)
-    notes: tuple[str, ...] = (f"{others:,} files that are no images were left out",) if others else ()
+    notes: tuple[str, ...] = (f"{others:,} files that are no {what} were left out",) if others else ()
     if not labelled:
         return Collection(origin, paths, names, notes=notes)
     loose = [name for name in names if "/" not in name]
     if loose:
         raise InputError(
-            f"{len(loose):,} of {len(names):,} images lie directly in {folder}, for example {loose[0]}: "
-            "labelled images belong into one sub-folder a class"
+            f"{len(loose):,} of {len(names):,} {what} lie directly in {folder}, for example {loose[0]}: "
+            f"labelled {what} belong into one sub-folder a class"
         )
     classes = [name.split("/", 1)[0] for name in names]
     empty = sorted({printable(place.name) for place in folder.iterdir() if _is_class(place)} - set(classes))
     if empty:
-        notes += (f"class folders without images: {', '.join(empty[:5])}{', ...' if len(empty) > 5 else ''}",)
+        notes += (f"class folders without {what}: {', '.join(empty[:5])}{', ...' if len(empty) > 5 else ''}",)
     return Collection(origin, paths, names, classes, notes=notes)
 
 
@@ -42,7 +44,7 @@ def _is_class(place: Path) -> bool:
     return place.is_dir() and not place.name.startswith(".")
 
 
-def _visible_files(folder: Path) -> Iterator[Path]:
+def visible_files(folder: Path) -> Iterator[Path]:
     """All files but hidden ones; links are followed, but no folder is entered twice."""
     seen = set()
 

@@ -17,13 +17,16 @@ from calida.data.files.image_folders import (
     read_image_list,
 )
 from calida.data.files.numpy_files import array_labels, from_arrays, load_arrays
-from calida.data.files.tables import TABLE_SUFFIXES, read_label_column, read_table
+from calida.data.files.tables import ROW, TABLE_SUFFIXES, read_label_column, read_table
+from calida.data.files.texts import is_json_lines, is_text_folder, read_text_folder, read_text_table
 from calida.data.named.store import NAMED, data_folder, named_path, read_named
+from calida.data.tables.preparation import ColumnChoice, TablePreparation
 from calida.errors import InputError
 from calida.seeds import Seeds
 
 _ARCHIVES = (".npz", ".npy")
 INSIDE = "inside"  # in place of a file of labels: those that the data set itself carries
+ALL_COLUMNS = ColumnChoice()
 _SPLITS = ("train", "test", "validation", "all")
 
 
@@ -56,19 +59,23 @@ class Place:
 
 
 def read_collection(
-    text: str, seeds: Seeds, labelled: bool, label: str | None = None, columns: tuple[str, ...] = ()
+    text: str,
+    seeds: Seeds,
+    labelled: bool,
+    choice: ColumnChoice = ALL_COLUMNS,
+    table: TablePreparation | None = None,
 ) -> Collection:
     """Samples of a folder, a list, a NumPy file, a table or a named set; class names only if `labelled`.
 
-    A subset is drawn by seed; a table is brought to `columns` if they are given. Where labels are not asked for they
-    are not read, so nothing downstream can see them.
+    A subset is drawn by seed; rows of a table are encoded by `table`, that of the source, if it is given. Where labels
+    are not asked for they are not read, so nothing downstream can see them.
     """
     place = Place.parse(text)
-    collection = _read(place, text, labelled, label, columns)
+    collection = _read(place, text, labelled, choice, table)
     return collection if place.count is None else collection.subset(place.count, seeds)
 
 
-def _read(place: Place, text: str, labelled: bool, label: str | None, columns: tuple[str, ...]) -> Collection:
+def _read(place: Place, text: str, labelled: bool, choice: ColumnChoice, table: TablePreparation | None) -> Collection:
     path = Path(place.name).expanduser()
     suffix = path.suffix.lower()
     if place.name in NAMED:
@@ -85,28 +92,36 @@ def _read(place: Place, text: str, labelled: bool, label: str | None, columns: t
         folder = path / place.split if place.split and place.split != "all" else path
         if not folder.is_dir():
             raise InputError(f"the folder {path} has no split {place.split!r}")
-        return read_folder(folder, text, labelled)
+        return (read_text_folder if is_text_folder(folder) else read_folder)(folder, text, labelled)
     if suffix in _ARCHIVES:
         return from_arrays(load_arrays(path), text, place.split, labelled)
     if place.split:
         raise InputError(f"{place.name} has no splits; leave out :{place.split}")
-    if suffix in (".csv", ".tsv", ".txt") and is_image_list(path, label):
-        return read_image_list(path, text, labelled, label)
+    if choice.text is not None and (suffix in (*TABLE_SUFFIXES, ".txt") or is_json_lines(path)):
+        return read_text_table(path, text, choice, labelled)
+    if is_json_lines(path):
+        raise InputError(f"{place.name} holds JSON lines: name the column of texts", "text")
+    if suffix in (".csv", ".tsv", ".txt") and is_image_list(path, choice.label):
+        return read_image_list(path, text, labelled, choice.label)
     if suffix in TABLE_SUFFIXES:
-        return read_table(path, text, label, labelled, columns)
+        return read_table(path, text, choice, labelled, table)
     if suffix in IMAGE_SUFFIXES and not labelled:
         return Collection(text, [path], [printable(path.name)])
-    raise InputError(f"{place.name} is none of: an image folder, .csv, .tsv, .txt, .parquet, .npz, .npy, a named set")
+    raise InputError(
+        f"{place.name} is none of: a folder of images or texts, .csv, .tsv, .txt, .jsonl, .parquet, .npz, .npy, "
+        "a named set"
+    )
 
 
 def read_labels(text: str, collection: Collection, seeds: Seeds, label: str | None = None) -> list[str]:
     """True labels of a collection that was read without: `inside` for those that its data set carries, or a file.
 
     A file is a list of path,label, a table with a label column, or a NumPy array of labels in the samples' order. A
-    table with a column `row`, as predictions have, may be in any order.
+    table with a column `row`, or with the one that names the samples, as predictions have, may be in any order.
     """
     if text == INSIDE:
-        own = read_collection(collection.origin, seeds, True, label, collection.columns)
+        choice = ColumnChoice(label=label, id=collection.id, text=collection.text)
+        own = read_collection(collection.origin, seeds, True, choice, collection.table)
         return _by_name(own.names, own.labels or (), collection, text)
     path = Path(text).expanduser()
     if not path.is_file():
@@ -117,7 +132,7 @@ def read_labels(text: str, collection: Collection, seeds: Seeds, label: str | No
     if path.suffix.lower() in _ARCHIVES:
         rows, found = None, array_labels(load_arrays(path), text, Place.parse(collection.origin).split)
     else:
-        rows, found = read_label_column(path, label or "label")
+        rows, found = read_label_column(path, label or "label", collection.id or ROW)
     if rows is not None:
         return _by_name(rows, found, collection, text)
     total = len(collection) if collection.total is None else collection.total

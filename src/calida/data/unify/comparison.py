@@ -1,4 +1,4 @@
-"""Do two domains look as if one network could read them? Sentences on scale, polarity, geometry and class balance."""
+"""Do two domains look as if one network could read them? Warnings on scale, polarity, geometry and class balance."""
 
 from __future__ import annotations
 
@@ -7,28 +7,60 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from calida.data.arrays.samples import Samples
+from calida.data.arrays.samples import Samples, unit_range
 from calida.data.unify.image_statistics import statistics_of
+from calida.run_warnings import RunWarning, WarningCode
 
 _LOOKED_AT = 256
 _FACTOR = 2.5  # by which one domain's spread may exceed the other's
 _RARE = 0.1  # of an even share
+_MARKED = 0.95  # share of columns with the marks of a scaler
 
 
-def compare_domains(source: Samples, target: Samples) -> list[str]:
+def compare_domains(source: Samples, target: Samples) -> list[RunWarning]:
     """What stands out in a sample of both domains, which must have one shape; nothing is changed."""
     first, second = (_some(domain) for domain in (source, target))
     return _compare_images(first, second) if first.ndim == 4 else _compare_vectors(first, second)
 
 
-def describe_balance(labels: Tensor, num_classes: int, names: Sequence[str] | None = None) -> list[str]:
+def describe_balance(labels: Tensor, num_classes: int, names: Sequence[str] | None = None) -> list[RunWarning]:
     """Classes of the source that are so rare that pseudo-labels and class shares mean little for them."""
     shares = torch.bincount(labels, minlength=num_classes).double() / len(labels)
     rare = (shares < _RARE / num_classes).nonzero().flatten().tolist()
     if not rare:
         return []
-    name, share = rare[0] if names is None else names[rare[0]], float(shares[rare[0]])
-    return [f"Class {name} has {share:.2%} of the source ({len(rare)} of {num_classes} are that rare)."]
+    name = str(rare[0]) if names is None else names[rare[0]]
+    values = {"name": name, "share": float(shares[rare[0]]), "count": len(rare), "classes": num_classes}
+    return [RunWarning(WarningCode.RARE_CLASS, values)]
+
+
+def only_source_is_scaled(source: Tensor, target: Tensor) -> bool:
+    """Whether vectors look as if a scaler had been fitted to the source and applied to it, and not to the target.
+
+    A scaler leaves exact marks: mean 0 and spread 1, values from 0 to 1, or median 0 and quartiles 1 apart. Half of the
+    target's columns lie a spread away then, or spread by a factor of two.
+    """
+    x, t = source.double(), target.double()
+    spread = x.std(0, correction=0)
+    told = spread > 1e-9
+    if not bool(told.any()):
+        return False
+    x, t, spread = x[:, told], t[:, told], spread[told]
+    low, middle, high = torch.quantile(x[:: max(1, len(x) // 100_000)], x.new_tensor([0.25, 0.5, 0.75]), 0)
+    marks = (
+        _near(x.mean(0), 0) & _near(spread, 1),
+        _near(x.amin(0), 0) & _near(x.amax(0), 1),
+        _near(middle, 0) & _near(high - low, 1),
+    )
+    if not any(float(mark.double().mean()) >= _MARKED for mark in marks):
+        return False
+    away = (t.mean(0) - x.mean(0)).abs() / spread
+    wider = (t.std(0, correction=0).clamp(min=1e-12) / spread).log2().abs()
+    return bool(torch.maximum(away, wider).median() > 1)
+
+
+def _near(values: Tensor, wanted: float) -> Tensor:
+    return (values - wanted).abs() < 1e-3
 
 
 def _some(samples: Samples) -> Tensor:
@@ -36,14 +68,14 @@ def _some(samples: Samples) -> Tensor:
     step = max(len(samples) / _LOOKED_AT, 1.0)
     rows = torch.tensor([int(place * step) for place in range(min(len(samples), _LOOKED_AT))])
     chosen = samples[rows]
-    return chosen.float() / 255 if chosen.dtype == torch.uint8 else chosen.float()
+    return unit_range(chosen).float()
 
 
-def _compare_images(source: Tensor, target: Tensor) -> list[str]:
+def _compare_images(source: Tensor, target: Tensor) -> list[RunWarning]:
     found = []
     spreads = [float(domain.std()) for domain in (source, target)]
     if min(spreads) * _FACTOR < max(spreads):
-        found.append(f"Pixel values spread by {spreads[0]:.3g} on source and by {spreads[1]:.3g} on target: one scale?")
+        found.append(_compared(WarningCode.PIXEL_SPREAD, *spreads))
     # Statistics are of grey images in 0..1, and these may have any range and any number of channels.
     low = min(0.0, *(float(domain.min()) for domain in (source, target)))
     high = max(1.0, *(float(domain.max()) for domain in (source, target)))
@@ -51,16 +83,17 @@ def _compare_images(source: Tensor, target: Tensor) -> list[str]:
     levels = [image.background for image in images]
     if levels[0] is not None and levels[1] is not None:
         if abs(levels[0] - levels[1]) >= 0.5:
-            found.append(f"The background is {levels[0]:.0%} bright on source and {levels[1]:.0%} on target: inverted?")
+            found.append(_compared(WarningCode.BACKGROUND, levels[0], levels[1]))
         elif max(image.content for image in images) > 1.5 * min(image.content for image in images):
-            found.append(
-                f"Content fills {images[0].content:.0%} of the frame on source and {images[1].content:.0%} on target: "
-                "framed alike?"
-            )
+            found.append(_compared(WarningCode.FRAMING, *(image.content for image in images)))
     return found
 
 
-def _compare_vectors(source: Tensor, target: Tensor) -> list[str]:
+def _compared(code: WarningCode, source: float, target: float) -> RunWarning:
+    return RunWarning(code, {"source": source, "target": target})
+
+
+def _compare_vectors(source: Tensor, target: Tensor) -> list[RunWarning]:
     """The feature whose values differ most, by mean or by spread, where that is more than a shift would explain."""
     spreads = [domain.std(0).clamp(min=1e-12) for domain in (source, target)]
     told = (spreads[0] > 1e-9) & (spreads[1] > 1e-9)
@@ -70,9 +103,8 @@ def _compare_vectors(source: Tensor, target: Tensor) -> list[str]:
     if float(odd.max()) <= 1:
         return []
     worst = int(odd.argmax())
-    words = [
-        f"{float(domain[:, worst].mean()):.3g} +- {float(domain[:, worst].std()):.3g}" for domain in (source, target)
-    ]
-    return [
-        f"Feature {worst} is {words[0]} on source and {words[1]} on target ({int((odd > 1).sum())} such): one scale?"
-    ]
+    values: dict[str, float] = {"feature": worst, "count": int((odd > 1).sum())}
+    for name, domain in (("source", source), ("target", target)):
+        column = domain[:, worst]
+        values |= {f"{name}_mean": float(column.mean()), f"{name}_std": float(column.std())}
+    return [RunWarning(WarningCode.FEATURE_SCALE, values)]

@@ -59,7 +59,8 @@ def _unify_values(source: Collection, target: Collection, on_mismatch: OnMismatc
         if on_mismatch == "stop":
             raise InputError(
                 f"source values lie in {first} and target values in {second}: give both in one scale, "
-                "or let --on-mismatch match stretch the target's range to the source's"
+                "or let on_mismatch=match stretch the target's range to the source's",
+                "on_mismatch",
             )
         if on_mismatch == "ignore":  # the target's numbers mean what the source's do, whatever they are
             floats = first._replace(convention="other")
@@ -86,7 +87,8 @@ def _is_inverted(found: list[ImageStatistics], on_mismatch: OnMismatch) -> bool:
         words = ["dark on light" if level > 0.5 else "light on dark" for level in levels if level is not None]
         raise InputError(
             f"source images are {words[0]} and target images {words[1]}: their polarity is inverted; "
-            "let --on-mismatch match invert the target, or --on-mismatch ignore leave it"
+            "let on_mismatch=match invert the target, or on_mismatch=ignore leave it",
+            "on_mismatch",
         )
     return True
 
@@ -115,7 +117,8 @@ def _unify_vectors(source: Collection, target: Collection, on_mismatch: OnMismat
         raise InputError(
             f"source {source.origin} has {x.shape[1]} features and target {target.origin} has {t.shape[1]}"
         )
-    same, sizes = Preparation((x.shape[1],), **column_sizes(x)), column_sizes(t)
+    measured = torch.ones(x.shape[1]) if source.table is None else torch.tensor(source.table.measured)
+    same, sizes = Preparation((x.shape[1],), **column_sizes(x, measured)), column_sizes(t, measured)
     odd = odd_column(same.magnitude, sizes["magnitude"])
     if odd is None or on_mismatch == "ignore":
         return same, replace(same, **sizes)
@@ -123,13 +126,14 @@ def _unify_vectors(source: Collection, target: Collection, on_mismatch: OnMismat
         name = repr(source.columns[odd]) if source.columns else str(odd)
         raise InputError(
             f"the column {name} lies in {_span(x[:, odd])} in source and in {_span(t[:, odd])} in target: "
-            "give both in one scale, let --on-mismatch match bring each column to the source's mean and spread, "
-            "or --on-mismatch ignore leave it"
+            "give both in one scale, let on_mismatch=match bring each column to the source's mean and spread, "
+            "or on_mismatch=ignore leave it",
+            "on_mismatch",
         )
     x, t = x.float(), t.float()
     spread = t.std(0)
-    gain = torch.where(spread > 0, x.std(0) / spread.clamp(min=1e-12), 1.0)
-    offset = x.mean(0) - gain * t.mean(0)
+    gain = torch.where((spread > 0) & (measured > 0), x.std(0) / spread.clamp(min=1e-12), 1.0)
+    offset = torch.where(measured > 0, x.mean(0) - gain * t.mean(0), 0.0)
     return same, Preparation((x.shape[1],), gain=tuple(gain.tolist()), offset=tuple(offset.tolist()), **sizes)
 
 

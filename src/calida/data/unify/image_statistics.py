@@ -68,10 +68,9 @@ def has_colors(samples: Samples) -> bool:
 
 
 def _decoded(domain: Collection, rows: list[int], skip: bool) -> Iterator[tuple[tuple[int, int, int], Tensor]]:
-    assert not isinstance(domain.samples, Tensor)
     for row in rows:
         try:
-            yield image_facts(domain.samples[row]), decode_image(domain.samples[row], 1)
+            yield image_facts(domain.files[row]), decode_image(domain.files[row], 1)
         except UnreadableImageError as error:
             if not skip:
                 raise error.with_advice() from None

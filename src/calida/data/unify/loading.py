@@ -52,7 +52,7 @@ def load_samples(
         parts = [preparation(chunk) for chunk in collection.samples.split(4096)]
         samples: Samples = parts[0] if len(parts) == 1 else torch.cat(parts)
         return Loaded(samples, collection, _notes(collection, preparation, shape, False))
-    decoded, readable = _read_files(collection.samples, preparation, loading, progress)
+    decoded, readable = _read_files(collection.files, preparation, loading, progress)
     if not readable:
         raise InputError(f"none of the {len(collection):,} images of {collection.origin} can be read")
     skipped: list[str] = []
@@ -65,7 +65,7 @@ def load_samples(
     return Loaded(samples, collection, _notes(collection, preparation, None, decoded is None) + skipped)
 
 
-_TAKE_THEM = "; --on-mismatch ignore takes them as they are"
+_TAKE_THEM = "; on_mismatch=ignore takes them as they are"
 
 
 def load_new(collection: Collection, preparation: Preparation, loading: Loading, check_scale: bool = True) -> Loaded:
@@ -81,7 +81,8 @@ def load_new(collection: Collection, preparation: Preparation, loading: Loading,
             name = repr(collection.columns[odd]) if collection.columns else str(odd)
             raise InputError(
                 f"the column {name} of {collection.origin} is of another scale than the classifier was trained on"
-                f"{_TAKE_THEM}"
+                f"{_TAKE_THEM}",
+                "on_mismatch",
             )
         return load_samples(collection, preparation, loading)
     values = Values.of(collection.samples)
@@ -89,7 +90,8 @@ def load_new(collection: Collection, preparation: Preparation, loading: Loading,
     if fitting is None and (check_scale or not isinstance(collection.samples, Tensor)) and not _is_blank(collection):
         raise InputError(
             f"{collection.origin} has values in {values}; this classifier was trained on {preparation.values}"
-            f"{_TAKE_THEM}"
+            f"{_TAKE_THEM}",
+            "on_mismatch",
         )
     return load_samples(collection, fitting or preparation, loading)
 
@@ -100,21 +102,20 @@ def _is_blank(collection: Collection) -> bool:
 
 
 def _files(collection: Collection, preparation: Preparation, loading: Loading) -> ImageFiles:
-    assert not isinstance(collection.samples, Tensor)
-    return ImageFiles(collection.samples, preparation, preparation.shape, loading.workers)
+    return ImageFiles(collection.files, preparation, preparation.shape, loading.workers)
 
 
-class _Decoding(Dataset[list[Tensor | str]]):
+class DecodedFiles(Dataset[list[Tensor | str]]):
     """Chunks of files, each decoded and prepared, or the reason why it could not be."""
 
-    def __init__(self, paths: Sequence[Path], preparation: Preparation) -> None:
-        self.paths, self.preparation = paths, preparation
+    def __init__(self, paths: Sequence[Path], preparation: Preparation, at_least: int | None = None) -> None:
+        self.paths, self.preparation, self.at_least = paths, preparation, at_least
 
     def __getitem__(self, rows: Rows) -> list[Tensor | str]:
         results: list[Tensor | str] = []
         for path in self.paths[rows]:  # type: ignore[index]
             try:
-                results.append(self.preparation(decode_image(path, self.preparation.shape[0])))
+                results.append(self.preparation(decode_image(path, self.preparation.shape[0], self.at_least)))
             except UnreadableImageError as error:
                 results.append(str(error))
         return results
@@ -128,7 +129,7 @@ def _read_files(
     store = torch.empty((len(paths), *preparation.shape), dtype=torch.uint8) if fits else None
     readable: list[int] = []
     done = 0
-    for chunk in read_ahead(_Decoding(paths, preparation), row_slices(len(paths), _CHUNK), loading.workers):
+    for chunk in read_ahead(DecodedFiles(paths, preparation), row_slices(len(paths), _CHUNK), loading.workers):
         for image in chunk:
             if isinstance(image, Tensor):
                 if store is not None:
@@ -147,4 +148,5 @@ def _notes(
     kind = "images" if collection.is_images else f"rows of {preparation.shape[0]} features"
     size = f" of {' x '.join(map(str, shape[1:]))} pixels" if shape is not None and collection.is_images else ""
     first = f"{len(collection):,} {kind}{size}{', streamed from disk' if streamed else ''}"
-    return [first, *(preparation.explain(shape) or ["kept as they are"]), *collection.notes]
+    done = preparation.explain(shape) or (["kept as they are"] if collection.table is None else [])
+    return [first, *done, *collection.notes]

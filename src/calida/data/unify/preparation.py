@@ -143,14 +143,13 @@ class Preparation:
         return int(strange.int().argmax()) if bool(strange.any()) else None
 
 
-def column_sizes(x: Tensor) -> dict[str, Any]:
-    """The fields of a preparation that tell how large the values of each column are."""
-    return {"magnitude": magnitude(x), "largest": tuple(x.double().abs().amax(0).tolist())}
+def column_sizes(x: Tensor, measured: Tensor) -> dict[str, Any]:
+    """The fields of a preparation that tell how large the values of each column are.
 
-
-def magnitude(x: Tensor) -> tuple[float, ...]:
-    """The mean absolute value of each column."""
-    return tuple(x.double().abs().mean(0).tolist())
+    Columns that are not `measured` in a unit, indicators of a category for one, have no size to compare.
+    """
+    sizes = x.double().abs() * measured
+    return {"magnitude": tuple(sizes.mean(0).tolist()), "largest": tuple(sizes.amax(0).tolist())}
 
 
 def odd_column(first: tuple[float, ...], second: tuple[float, ...]) -> int | None:

@@ -9,6 +9,8 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
+from calida.data.arrays.samples import Texts
+
 
 class Values(NamedTuple):
     """A range that stands for black to white: 0..255, 0..1, -1..1, or whatever the data have."""
@@ -19,7 +21,7 @@ class Values(NamedTuple):
     stored_as_bytes: bool
 
     @staticmethod
-    def of(x: Tensor | Sequence[Path]) -> Values:
+    def of(x: Tensor | Sequence[Path] | Texts) -> Values:
         if not isinstance(x, Tensor):
             return Values("bytes", 0.0, 255.0, True)
         low, high, stored = float(x.min()), float(x.max()), x.dtype == torch.uint8

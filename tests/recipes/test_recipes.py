@@ -21,13 +21,15 @@ from calida.objective import (
     squared_mmd,
 )
 from calida.recipes import RECIPES, Recipe, get_recipe, phases
+from calida.run_warnings import WarningCode
 from calida.seeds import Seeds
 from calida.selection import Ramp
 from calida.training import train
 
 NAMES = [
-    "calida", "source", "bsource", "rer-1", "rer-1-gvr", "rer-inf", "rer-inf-gvr", "brer-1", "brer-1-gvr", "brer-inf",
-    "brer-inf-gvr", "annealed", "dual", "mmd",
+    "calida", "features", "consensus", "source", "bsource",
+    "rer-1", "rer-1-gvr", "rer-inf", "rer-inf-gvr", "brer-1", "brer-1-gvr", "brer-inf",
+    "brer-inf-gvr", "annealed", "dual", "self-training", "mmd",
 ]  # fmt: skip
 # All rounds are run and the last is returned: these tests are about what a recipe does, not about which round is best.
 LAST = {"choice": "last", "guard": False}
@@ -73,7 +75,7 @@ def test_classes_out_of_balance_in_both_domains_do_not_pass_for_a_shift():
     source, (target, truth) = blobs(0.2, seed=0), blobs(0.8, seed=50)
     settings = {"epochs": 10, "rounds": 5, "oracle_labels": truth, **LAST}
     found, lost = (
-        calida.adapt(source, target, "calida", uniform_prior_slack=doubt, **settings).history[-1]["oracle"]["accuracy"]
+        calida.adapt(source, target, "calida", uniform_prior_slack=doubt, **settings).history[-1].oracle.accuracy
         for doubt in (1.0, math.inf)
     )
     assert found > 0.85
@@ -85,20 +87,20 @@ def test_classes_out_of_balance_in_both_domains_do_not_pass_for_a_shift():
 )
 def test_every_recipe_beats_source_only_on_a_constructed_shift(name, source_only):
     last = run(name).history[-1]
-    assert source_only["oracle"]["accuracy"] < 0.9
-    assert last["oracle"]["accuracy"] > source_only["oracle"]["accuracy"] + 0.05
-    assert last["source"]["accuracy"] > 0.95
+    assert source_only.oracle.accuracy < 0.9
+    assert last.oracle.accuracy > source_only.oracle.accuracy + 0.05
+    assert last.source.accuracy > 0.95
 
 
 @pytest.mark.parametrize("guard", [True, False])
 def test_a_budget_that_cannot_be_met_is_said_so(guard):
     """With what was reached: a budget of nearly nothing, and a multiplier that may not grow."""
     made = run("dual", budget=1e-5, dual_maximum=0.05, rounds=4, guard=guard)
-    (warning,) = [one for one in made.trust.warnings if "budget" in one]
-    assert "The entropy budget of 1e-05 nats was not reached: the target ended at " in warning
-    assert "maximum of 0.05" in warning
+    (warning,) = [one for one in made.trust.warnings if one.code == WarningCode.BUDGET_UNMET]
+    assert (warning.values["budget"], warning.values["maximum"]) == (1e-5, 0.05)
+    assert warning.values["reached"] > 1e-5
     met = run("dual", budget=5.0, rounds=2, guard=guard)
-    assert not [one for one in met.trust.warnings if "budget" in one]
+    assert not [one for one in met.trust.warnings if one.code == WarningCode.BUDGET_UNMET]
 
 
 @pytest.mark.parametrize("seed", [0, 1, 2])
@@ -106,10 +108,10 @@ def test_dual_ascent_ends_on_its_budget(seed):
     """Enough samples that one batch is like another: the target's entropy is steered by what batches show of it."""
     settings = {"rows": 1000, "batch_size": 100, "epochs": 20, "passes": 2}
     last = run("dual", seed, rounds=15, **settings).history[-1]
-    budget = last["multipliers"]["target_entropy"]["budget"]
-    assert last["target"]["entropy"] == pytest.approx(budget, rel=0.1)
+    budget = last.multipliers["target_entropy"].budget
+    assert last.target.entropy == pytest.approx(budget, rel=0.1)
     free = run("rer-1", seed, **settings).history[-1]
-    assert free["target"]["entropy"] < 0.75 * budget  # what it is without the brake
+    assert free.target.entropy < 0.75 * budget  # what it is without the brake
 
 
 def test_diversity_keeps_entropy_from_giving_everything_to_one_class():

@@ -5,10 +5,9 @@ import pytest
 import torch
 
 from calida.errors import InputError
-from calida.estimation import temper
 from calida.model import Network, Prediction, build_classifier, predict
 from calida.seeds import Seeds
-from calida.uncertainty import SCORES, decompose, mean_log_probs, renyi_entropy
+from calida.uncertainty import SCORES, decompose, mean_log_probs, renyi_entropy, temper
 
 
 @pytest.fixture(params=["Bayesian", "point"])

@@ -1,11 +1,25 @@
-"""Findings that no run has made, with all that a report can show."""
+"""Results that no run has made, with all that a report can show."""
 
 import numpy as np
+from histories import labeled, unlabeled
 
-from calida.report import Evidence, Finding, compute_metrics
-from calida.report.run_predictions import View
-from calida.validation import VALIDATORS
+from calida.adaptation import Trust
+from calida.estimation import Estimate
+from calida.objective import MultiplierState
+from calida.report import RunPredictions, RunResults, compute_metrics
+from calida.report.run_predictions import ClassifierPredictions
+from calida.shift import MeasuredShift
+from calida.validation import VALIDATORS, VOTERS, Decision, PseudoLabelSummary, Reason, Returned, RoundRecord
 
+DECISIONS = {
+    Returned.SOURCE_ONLY: Decision(Returned.SOURCE_ONLY, Reason.NO_ROUND_HELPED),
+    Returned.PRIOR_CORRECTED: Decision(
+        Returned.PRIOR_CORRECTED,
+        Reason.NO_SHIFT,
+        shift=MeasuredShift((0.5, 0.5), (0.9, 0.1), 0.1, 100, 30.0, 0.9, 9.0, 2.0, 9.0),
+    ),
+    Returned.ROUND: Decision(Returned.ROUND, Reason.BEST, round=1, rounds=2, votes=VOTERS),
+}
 HOSTILE = '<img src=x onerror="document.title=1">'
 CLASSES = ["plain", HOSTILE, "c&d"]
 
@@ -22,7 +36,7 @@ def view(rng, labels, target_labels, sharpness, temperature=1.0, point=False):
     validation, target = log_probs(labels), log_probs(target_labels)
     share = np.zeros(len(target)) if point else rng.uniform(0.1, 0.3, len(target))
     places = rng.normal(size=(20 + 30, 2)).astype(np.float32)
-    return View(np.array(temperature), validation, target, uncertainty(target, share), places)
+    return ClassifierPredictions(np.array(temperature), validation, target, uncertainty(target, share), places)
 
 
 def uncertainty(target, share):
@@ -36,19 +50,20 @@ def record(phase, index, truth_known, kept):
     judged = phase == "adapt" or index == 1
     step = 0 if phase == "pretrain" else index + 1
     values = {name: 0.5 + (0.1 if one.higher_is_better else -0.1) * step for name, one in VALIDATORS.items()}
-    return {
-        "phase": phase,
-        "round": index,
-        "rounds": 2,
-        "source": {"entropy": 0.3, "accuracy": 0.9 + 0.01 * index},
-        "target": {"entropy": 0.5 - 0.1 * index, "class_shares": [0.3, 0.3, 0.4]},
-        "selected": {"share": 0.3 + 0.1 * index},
-        "multipliers": {"target_entropy": {"value": 0.2 + index}},
-        "gradient_variance": {"source": 1e-3, "target": 2e-3},
-        "kept": kept,
-        **({"validators": values} if judged else {}),
-        **({"oracle": {"accuracy": 0.8 + 0.05 * step}} if truth_known and judged else {}),
-    }
+    source = labeled(0.9 + 0.01 * index, 0.3, [0.3, 0.3, 0.4])
+    return RoundRecord(
+        phase,
+        index,
+        2,
+        source,
+        target=unlabeled(0.5 - 0.1 * index, [0.3, 0.3, 0.4]),
+        selected=PseudoLabelSummary(0.3 + 0.1 * index, (0.3, 0.3, 0.4)),
+        multipliers={"target_entropy": MultiplierState(0.2 + index)},
+        gradient_variance={"source": 1e-3, "target": 2e-3},
+        kept=kept,
+        validators=values if judged else {},
+        oracle=labeled(0.8 + 0.05 * step, shares=[0.3, 0.3, 0.4]) if truth_known and judged else None,
+    )
 
 
 def make(
@@ -70,15 +85,16 @@ def make(
     if fell_back or not adapted:  # the same network, calibrated
         validation, target = (normalise(part / temperature) for part in (before.validation, before.target))
         parts = uncertainty(target, before.uncertainty[:, 2] / before.uncertainty[:, 0])
-        after = View(np.array(temperature), validation, target, parts, before.map)
+        after = ClassifierPredictions(np.array(temperature), validation, target, parts, before.map)
     shown = np.concatenate([np.flatnonzero(after.target.argmax(1) == label)[:12] for label in range(3)])
     pictures = rng.integers(0, 256, (len(shown), 3, 8, 8)).astype(np.uint8) if images else np.zeros(0, np.uint8)
     truth = target_labels if truth_known else np.zeros(0, np.int64)
-    evidence = Evidence(before, after, labels, np.arange(20), np.arange(30), shown, pictures, truth)
+    predictions = RunPredictions(before, after, labels, np.arange(20), np.arange(30), shown, pictures, truth)
     phases = [("pretrain", 0), ("pretrain", 1), *([("adapt", 0), ("adapt", 1)] if adapted else [])]
     rounds = [record(phase, index, truth_known, phase == "pretrain" or not fell_back) for phase, index in phases]
+    decision = DECISIONS[returned or (Returned.ROUND if adapted and not fell_back else Returned.SOURCE_ONLY)]
     metrics = {
-        **compute_metrics(evidence),
+        **compute_metrics(predictions),
         "classes": CLASSES,
         "data": {
             "source": {"origin": HOSTILE, "notes": ["60 images"]},
@@ -86,20 +102,14 @@ def make(
         },
         "recipe": "calida",
         "seed": 0,
-        "trust": {
-            "temperature": temperature,
-            "calibration": "pseudocal",
-            "accuracy": {"value": 0.812, "low": 0.754, "high": 0.876},
-            "returned": returned or ("round 2 of 2" if adapted and not fell_back else "source only"),
-            "reason": "It has the best corr-c.",
-            "warnings": list(warnings),
-            "candidates": candidates or {},
-        },
-        "validators": rounds[-1]["validators"],
+        "trust": Trust(
+            temperature, "pseudocal", Estimate(0.812, 0.754, 0.876), decision, tuple(warnings), candidates or {}
+        ).to_json(),
+        "validators": rounds[-1].validators,
         "training_seconds": 1.5,
         "command": f"calida adapt --source '{HOSTILE}'",
         "machine": "here",
         "versions": {"calida": "0"},
     }
     names = [f"{HOSTILE}/{row}.png" for row in range(90)]
-    return Finding(metrics, rounds, evidence, "path", names)
+    return RunResults(metrics, rounds, predictions, "path", names)

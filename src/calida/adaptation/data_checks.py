@@ -1,0 +1,66 @@
+"""Check classifiers around a run: fitted on its features, and what they find in the data."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from torch import Tensor
+
+from calida.panel import Panel, contested_share, fit_panel, outside_share
+from calida.run_warnings import RunWarning, WarningCode
+from calida.seeds import Seeds
+from calida.shift import domain_gap
+
+_APART = 0.9  # of pairs told apart, from which domains hardly meet
+_CONTESTED = 0.05  # of the target: none of the data sets whose domains are drawn alike comes near
+_OUTSIDE = 0.2
+_WEAK = 0.7  # accuracy on source below which there is little to build on
+_FEW = 100
+FEWEST_TO_CHECK = 60  # samples of a domain
+
+
+@dataclass(frozen=True)
+class CheckFeatures:
+    """What check classifiers see of source, source validation and target, and the labels of the first two."""
+
+    source: Tensor = field(repr=False)  # [S, D]
+    labels: Tensor = field(repr=False)  # [S]
+    validation: Tensor = field(repr=False)  # [V, D]
+    validation_labels: Tensor = field(repr=False)  # [V]
+    target: Tensor = field(repr=False)  # [T, D]
+
+
+@dataclass(frozen=True)
+class Checks:
+    """A fitted panel, how far apart the domains are, and what was found in the data."""
+
+    panel: Panel
+    apart: float
+    source_count: int
+    findings: tuple[RunWarning, ...]
+
+
+def check_around(x: CheckFeatures, num_classes: int, seeds: Seeds) -> Checks:
+    """Fit the panel and look for what a user should know of the data."""
+    seeds = seeds.at("checks")
+    gap = domain_gap(x.source, x.target, seeds)
+    panel = fit_panel(x.source, x.labels, x.validation, x.validation_labels, x.target, num_classes, seeds, gap.apart)
+    return Checks(
+        panel, gap.apart, len(x.labels) + len(x.validation_labels), tuple(_findings(x, panel, gap.auc, seeds))
+    )
+
+
+def _findings(x: CheckFeatures, panel: Panel, auc: float, seeds: Seeds) -> list[RunWarning]:
+    found = []
+    if (share := contested_share(panel, x.target, seeds)) > _CONTESTED:
+        found.append(RunWarning(WarningCode.CONTESTED, {"share": share}))
+    if (share := outside_share(x.source, x.validation, x.target, seeds)) > _OUTSIDE:
+        found.append(RunWarning(WarningCode.OUTSIDE, {"share": share}))
+    if (skill := float((panel.consensus_on_validation().argmax(-1) == panel.labels).double().mean())) < _WEAK:
+        found.append(RunWarning(WarningCode.WEAK_SOURCE, {"accuracy": skill}))
+    if auc > _APART:
+        found.append(RunWarning(WarningCode.DOMAINS_APART, {"auc": auc}))
+    for domain, count in {"The source": len(x.labels) + len(x.validation_labels), "The target": len(x.target)}.items():
+        if count < _FEW:
+            found.append(RunWarning(WarningCode.FEW_SAMPLES, {"domain": domain, "count": count}))
+    return found

@@ -1,0 +1,58 @@
+"""Data frames at the front door: their columns become features, as those of a table on disk do."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import torch
+
+from calida.adaptation.adapted import Adapted
+from calida.data import (
+    ColumnChoice,
+    Preparation,
+    Samples,
+    SavedPreparation,
+    TablePreparation,
+    as_frame,
+    column_sizes,
+    is_frame,
+)
+from calida.errors import InputError, warn_user
+
+
+def encode_frames(
+    source: tuple[Any, Any], target: Any, table: TablePreparation | None = None
+) -> tuple[tuple[Any, Any], Any, TablePreparation | None]:
+    """Both domains as arrays, and what made arrays of them; what is no frame is left as it is.
+
+    A frame's columns are typed and encoded as fitted on source, or by `table`, and found by name in the target.
+    """
+    if not isinstance(source, tuple | list) or len(source) != 2 or not is_frame(source[0]):
+        return source, target, None
+    if not is_frame(target):
+        raise InputError("source is a data frame and target is not: give both as frames, with the same columns")
+    rows, labels = as_frame(source[0], "source"), source[1]
+    fitted = table or TablePreparation.fit(rows, _label_words(labels, len(rows)), ColumnChoice(), "source")
+    x = fitted.apply(rows, "source")
+    others = as_frame(target, "target")
+    values = fitted.read(others, "target")
+    for sentence in (*fitted.warnings(), *fitted.compare(others, values)):
+        warn_user(f"table: {sentence}")
+    return (x, labels), fitted.encode(values), fitted
+
+
+def with_table(adapted: Adapted, table: TablePreparation, x: Samples, classes: tuple[str, ...]) -> Adapted:
+    """The classifier with what it must remember to read frames, and files, of the same columns."""
+    assert isinstance(x, torch.Tensor)
+    same = Preparation((x.shape[1],), **column_sizes(x, torch.tensor(table.measured)))
+    preparation = SavedPreparation(classes, table, same, same)
+    before = adapted.source_only and replace(adapted.source_only, preparation=preparation)
+    return replace(adapted, preparation=preparation, source_only=before)
+
+
+def _label_words(labels: Any, count: int) -> list[str] | None:
+    """Labels to compare columns with, if they are as many as the rows; whatever else is wrong is said later."""
+    values = np.asarray(labels.detach().cpu() if isinstance(labels, torch.Tensor) else labels)
+    return [str(label) for label in values] if values.shape == (count,) else None

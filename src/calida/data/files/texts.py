@@ -1,0 +1,106 @@
+"""Texts: a column of a table or of JSON lines, or a folder of .txt files."""
+
+from __future__ import annotations
+
+import gzip
+import zlib
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import polars as pl
+
+from calida.data.arrays.decode import IMAGE_SUFFIXES
+from calida.data.arrays.samples import Texts
+from calida.data.files.collection import Collection
+from calida.data.files.delimited_text import encoding_of, not_text, separator_of
+from calida.data.files.image_folders import read_folder, visible_files
+from calida.data.tables.preparation import ColumnChoice
+from calida.errors import InputError
+
+JSON_LINES = (".jsonl", ".ndjson", ".jsonl.gz", ".ndjson.gz")
+_TEXT_SUFFIXES = frozenset((".txt",))
+
+
+def is_json_lines(path: Path) -> bool:
+    """Whether a file's name says that each of its lines is a JSON object."""
+    return path.name.lower().endswith(JSON_LINES)
+
+
+def is_text_folder(folder: Path) -> bool:
+    """Whether a folder holds .txt files and no images."""
+    suffixes = set[str]()
+    for path in visible_files(folder):
+        suffixes.add(path.suffix.lower())
+        if suffixes & IMAGE_SUFFIXES:
+            return False
+    return bool(suffixes & _TEXT_SUFFIXES)
+
+
+def read_text_folder(folder: Path, origin: str, labelled: bool) -> Collection:
+    """All .txt files below a folder, a text each; if `labelled`, the first sub-folder is the class."""
+    files = read_folder(folder, origin, labelled, _TEXT_SUFFIXES, "texts")
+    texts = [_read_file(path) for path in files.files]
+    return _collection(origin, texts, files.names, files.labels, files.notes)
+
+
+def read_text_table(path: Path, origin: str, choice: ColumnChoice, labelled: bool) -> Collection:
+    """One column of a table as texts; that of labels is only read where they are asked for."""
+    frame, column, label = _read_table(path), choice.text, choice.label
+    assert column is not None
+    shown = ", ".join(frame.columns[:8])
+    for name in (column, label) if labelled else (column,):
+        if name is None:
+            raise InputError(f"{path} is a table: name its label column; it has {shown}", "label")
+        if name not in frame.columns:
+            raise InputError(f"{path} has no column {name!r}; it has {shown}")
+    if not len(frame):
+        raise InputError(f"{path} has no rows")
+    if frame[column].dtype.is_nested():
+        raise InputError(f"the column {column!r} of {path} holds no texts")
+    labels = _words(frame[label]) if labelled and label is not None else None
+    if labels is not None and not all(labels):
+        raise InputError(f"the label column {label!r} of {path} lacks some values, the first in row {labels.index('')}")
+    named = choice.id if choice.id in frame.columns else None
+    names = [str(row) for row in range(len(frame))] if named is None else _words(frame[named])
+    return replace(_collection(origin, _words(frame[column]), names, labels), id=named, text=column)
+
+
+def _collection(
+    origin: str,
+    texts: Sequence[str],
+    names: Sequence[str],
+    labels: Sequence[str] | None,
+    notes: tuple[str, ...] = (),
+) -> Collection:
+    empty = sum(not text.strip() for text in texts)
+    if empty == len(texts):
+        raise InputError(f"{origin} has {len(texts):,} texts, and all of them are empty")
+    notes += (f"{empty:,} texts are empty",) if empty else ()
+    return Collection(origin, Texts(texts), names, labels, notes=notes)
+
+
+def _read_file(path: Path) -> str:
+    try:
+        return path.read_text(encoding_of(path))
+    except UnicodeError as error:
+        raise not_text(path, error) from None
+
+
+def _read_table(path: Path) -> pl.DataFrame:
+    try:
+        if is_json_lines(path):
+            content = gzip.decompress(path.read_bytes()) if path.suffix.lower() == ".gz" else path.read_bytes()
+            return pl.read_ndjson(content, infer_schema_length=None)
+        if path.suffix.lower() == ".parquet":
+            return pl.read_parquet(path)
+        content = path.read_text(encoding_of(path)).encode()
+        return pl.read_csv(content, separator=separator_of(path), infer_schema=False)
+    except UnicodeError as error:
+        raise not_text(path, error) from None
+    except (pl.exceptions.PolarsError, OSError, EOFError, zlib.error) as error:
+        raise InputError(f"the table {path} cannot be read: {str(error).splitlines()[0][:200]}") from None
+
+
+def _words(column: pl.Series) -> list[str]:
+    return ["" if value is None else str(value).strip() for value in column]

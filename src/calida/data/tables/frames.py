@@ -1,0 +1,79 @@
+"""A data frame of pandas, polars or Arrow -> one of polars, whatever its columns hold."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from calida.errors import InputError
+
+
+def is_frame(x: object) -> bool:
+    """Whether this is a table with named columns, of any library that has one."""
+    columnar = hasattr(x, "columns") or hasattr(x, "column_names")
+    return columnar and hasattr(x, "__len__") and (hasattr(x, "__arrow_c_stream__") or _is_pandas(x))
+
+
+def as_frame(x: Any, name: str) -> pl.DataFrame:
+    """The same rows and columns as a polars frame; column names are words, and each is there once."""
+    if isinstance(x, pl.DataFrame):
+        return x
+    titles = [str(column) for column in (x.columns if hasattr(x, "columns") else x.column_names)]
+    twice = sorted({title for title in titles if titles.count(title) > 1})
+    if twice:
+        raise InputError(f"{name} has more than one column named {', '.join(map(repr, twice))}")
+    if not _is_pandas(x):
+        return pl.DataFrame(x).rename(lambda title: str(title))
+    return pl.DataFrame([_from_pandas(title, x.iloc[:, place]) for place, title in enumerate(titles)])
+
+
+def named_frame(rows: np.ndarray, names: Sequence[str]) -> pl.DataFrame:
+    """An array [N, D] of anything as a frame whose columns have these names."""
+    columns = zip(names, rows.T, strict=True)
+    if rows.dtype != object:
+        return pl.DataFrame({str(name): np.ascontiguousarray(values) for name, values in columns})
+    return pl.DataFrame([_of_objects(str(name), values, _missing(values)) for name, values in columns])
+
+
+def _missing(values: np.ndarray) -> np.ndarray:
+    """None, and what is not equal to itself, as NaN is."""
+    return np.array([one is None or (isinstance(one, float) and one != one) for one in values], dtype=bool)
+
+
+def _is_pandas(x: object) -> bool:
+    return type(x).__module__.split(".")[0] == "pandas" and hasattr(x, "iloc")
+
+
+def _from_pandas(title: str, column: Any) -> pl.Series:
+    """Through NumPy, so that pyarrow is not needed; what pandas calls missing is null."""
+    missing = np.asarray(column.isna(), dtype=bool)
+    if str(column.dtype) == "category":
+        return pl.Series(title, _words(column, missing), dtype=pl.Categorical)
+    kind = getattr(column.dtype, "kind", "O")
+    if kind in "biuf":
+        if missing.any():
+            return pl.Series(title, column.to_numpy("float64", na_value=np.nan)).fill_nan(None)
+        return pl.Series(title, column.to_numpy({"b": "bool", "i": "int64", "u": "uint64", "f": "float64"}[kind]))
+    if kind in "mM":
+        return pl.Series(title, column.to_numpy("datetime64[us]" if kind == "M" else "timedelta64[us]"))
+    return _of_objects(title, column.to_numpy(object), missing)
+
+
+def _of_objects(title: str, column: np.ndarray, missing: np.ndarray) -> pl.Series:
+    """Truth values, numbers or moments where all objects are such, and else words."""
+    present = column[~missing]
+    if all(isinstance(one, bool | np.bool_) for one in present):
+        return pl.Series(title, [None if gone else bool(one) for one, gone in zip(column, missing, strict=True)])
+    if all(isinstance(one, int | float | np.number) for one in present):
+        return pl.Series(title, [None if gone else float(one) for one, gone in zip(column, missing, strict=True)])
+    if all(hasattr(one, "isoformat") for one in present):
+        words = [None if gone else one.isoformat() for one, gone in zip(column, missing, strict=True)]
+        return pl.Series(title, words, dtype=pl.String)
+    return pl.Series(title, _words(column, missing), dtype=pl.String)
+
+
+def _words(column: Any, missing: np.ndarray) -> list[str | None]:
+    return [None if gone else str(one) for one, gone in zip(column, missing, strict=True)]

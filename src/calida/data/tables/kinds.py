@@ -1,0 +1,130 @@
+"""What a column of the source is: its kind, or why it cannot be a feature."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from enum import Enum
+
+import polars as pl
+
+from calida.data.tables.values import (
+    MISSING,
+    ColumnError,
+    as_numbers,
+    as_words,
+    date_format,
+    is_words,
+    strip,
+    with_points,
+)
+
+MOST_CATEGORIES = 64  # a column of words with more distinct ones is read as text
+_FEW_WORDS = 0.1  # share of words among numbers, and how many different ones, that are taken for gaps
+_FEW_GAPS = 10
+_ENOUGH = 20  # rows: among fewer, values may all differ, or go along with the label, by chance
+_ROWS_A_VALUE = 20  # that make a column which decides the label no coincidence
+_NAMED_ID = re.compile(r"(^|[\W_])(id|uuid|guid|index|row|key)$", re.IGNORECASE)
+_CAMEL_ID = re.compile(r"[a-z](Id|ID)$")
+
+
+class Kind(str, Enum):
+    """How the values of a column are read."""
+
+    NUMBER = "number"
+    BOOLEAN = "boolean"
+    CATEGORY = "category"
+    DATE = "date"
+    TEXT = "text"
+
+
+class LeftOut(str, Enum):
+    """Why a column is no feature: it was left out as ..."""
+
+    UNNAMED = "an index without a name"
+    DROPPED = "asked"
+    EMPTY = "empty"
+    CONSTANT = "constant"
+    IDENTIFIER = "a name of rows"
+    LEAK = "giving the label away"
+
+
+def kind_of(column: pl.Series) -> Kind:
+    """The kind of a column of the source; ColumnError for what is none."""
+    if column.dtype == pl.Boolean:
+        return Kind.BOOLEAN
+    if column.dtype.is_numeric() or column.dtype in (pl.Null, pl.Duration, pl.Time):
+        return Kind.NUMBER
+    if column.dtype in (pl.Date, pl.Datetime):
+        return Kind.DATE
+    if not is_words(column):
+        raise ColumnError(f"holds values of the type {column.dtype}, which no feature is made of")
+    if column.dtype == pl.String:
+        if _is_truth(column):
+            return Kind.BOOLEAN
+        if gaps_among_numbers(column) is not None:
+            return Kind.NUMBER
+        if date_format(column) is not None:
+            return Kind.DATE
+    return Kind.CATEGORY if as_words(column).n_unique() <= MOST_CATEGORIES else Kind.TEXT
+
+
+def gaps_among_numbers(column: pl.Series) -> tuple[str, ...] | None:
+    """The words that stand for missing numbers; none of a column that is not one of numbers."""
+    if not is_words(column):
+        return ()
+    words = strip(column)
+    words = words.filter(words.is_not_null() & ~words.is_in(MISSING))
+    strange = words.filter(with_points(words).cast(pl.Float64, strict=False).is_null())
+    different = strange.unique().sort()
+    if len(strange) > _FEW_WORDS * len(words) or len(different) > _FEW_GAPS:
+        return None
+    return tuple(different.to_list())
+
+
+def _is_truth(column: pl.Series) -> bool:
+    words = set(strip(column).drop_nulls().str.to_lowercase().unique().to_list()) - {one.lower() for one in MISSING}
+    return bool(words) and words <= {"true", "false"}
+
+
+def why_left_out(column: pl.Series, kind: Kind, labels: Sequence[str] | None) -> LeftOut | None:
+    """The reason why a column should not be a feature, if there is one."""
+    values = _comparable(column, kind)
+    present = values.drop_nulls()
+    if not len(present):
+        return LeftOut.EMPTY
+    if present.n_unique() == 1 and len(present) == len(values):
+        return LeftOut.CONSTANT
+    if _identifies(column, kind, present):
+        return LeftOut.IDENTIFIER
+    if labels is not None and _decides(values, labels):
+        return LeftOut.LEAK
+    return None
+
+
+def _comparable(column: pl.Series, kind: Kind) -> pl.Series:
+    if kind in (Kind.NUMBER, Kind.BOOLEAN):
+        return column if column.dtype == pl.Boolean else as_numbers(column, gaps_among_numbers(column) or ())
+    return column if kind == Kind.DATE else as_words(column)
+
+
+def _identifies(column: pl.Series, kind: Kind, present: pl.Series) -> bool:
+    """Row numbers, keys and codes: no two rows share one, and it is not a sentence, a moment or a measurement."""
+    if len(column) < _ENOUGH or len(present) < len(column) or present.n_unique() < len(present):
+        return False
+    named = bool(_NAMED_ID.search(column.name) or _CAMEL_ID.search(column.name))
+    if kind == Kind.TEXT:
+        return named or not present.str.contains(r"\s").any()
+    if kind != Kind.NUMBER or not bool((present == present.round()).all()):
+        return False
+    low, high = float(present.min()), float(present.max())  # type: ignore[arg-type]
+    return named or high - low == len(present) - 1
+
+
+def _decides(values: pl.Series, labels: Sequence[str]) -> bool:
+    """Whether each of few values goes with one label, in so many rows that it is the label in other words."""
+    distinct = values.n_unique()
+    if len(values) < _ENOUGH or distinct * _ROWS_A_VALUE > len(values):
+        return False
+    pairs = pl.DataFrame({"value": values, "label": pl.Series(labels, dtype=pl.String)})
+    return pairs.n_unique() == distinct and pairs["label"].n_unique() > 1

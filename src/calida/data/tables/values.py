@@ -1,0 +1,152 @@
+"""The values of one column, however they are written -> numbers, dates or words; what is missing is null."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import polars as pl
+
+from calida.errors import InputError
+
+MISSING = ("", "NA", "N/A", "n/a", "#N/A", "NaN", "nan", "null", "NULL", "None", "?")
+_TRUTH = {"true": 1.0, "false": 0.0, "yes": 1.0, "no": 0.0, "t": 1.0, "f": 0.0, "1": 1.0, "0": 0.0, "y": 1.0, "n": 0.0}
+_THOUSANDS = r"^[+-]?[1-9]\d{0,2}(,\d{3})+$"
+_LARGEST = float(np.finfo(np.float32).max)
+DATE_FORMATS = (
+    "%Y-%m-%d",
+    "%Y-%m-%d %H:%M",
+    "%Y-%m-%d %H:%M:%S%.f",
+    "%Y-%m-%dT%H:%M",
+    "%Y-%m-%dT%H:%M:%S%.f",
+    "%Y-%m-%dT%H:%M:%S%.fZ",
+    "%Y/%m/%d",
+    "%Y/%m/%d %H:%M:%S%.f",
+    "%d.%m.%Y",
+    "%d.%m.%Y %H:%M",
+    "%m/%d/%Y",
+    "%m/%d/%Y %H:%M",
+    "%d/%m/%Y",
+    "%d/%m/%Y %H:%M",
+)
+
+
+class ColumnError(InputError):
+    """What is wrong with one column; it is told together with what is wrong with the others."""
+
+
+def as_numbers(column: pl.Series, gaps: Sequence[str] = ()) -> pl.Series:
+    """Numbers in any writing as Float64; besides the usual words for what is missing, `gaps` are some too."""
+    if column.dtype == pl.Duration:
+        column = column.dt.total_milliseconds() / 1000.0
+    if column.dtype == pl.Time:
+        column = column.cast(pl.Int64) / 1e9
+    if is_words(column):
+        words = strip(column)
+        numbers = with_points(words).cast(pl.Float64, strict=False)
+        wrong = words.filter(numbers.is_null() & words.is_not_null() & ~words.is_in([*MISSING, *gaps]))
+        if len(wrong):
+            raise ColumnError(f"holds {wrong[0]!r}{_many(len(wrong))} where there should be numbers")
+        column = numbers
+    if not (column.dtype.is_numeric() or column.dtype in (pl.Boolean, pl.Null)):
+        raise ColumnError(f"holds {_kind(column)} where there should be numbers")
+    values = column.cast(pl.Float64, strict=False).fill_nan(None)
+    wild = (values.abs() > _LARGEST).fill_null(False).arg_true()
+    if len(wild):
+        row = int(wild[0])
+        raise ColumnError(f"holds {values[row]!r} in row {row}: infinite, or too large for 32 bits")
+    return values
+
+
+def as_truth(column: pl.Series) -> pl.Series:
+    """True and false, also as the usual words for them, as Float64."""
+    if not is_words(column):
+        return as_numbers(column)
+    words = strip(column).str.to_lowercase()
+    values = words.replace_strict(list(_TRUTH), list(_TRUTH.values()), default=None, return_dtype=pl.Float64)
+    wrong = words.filter(values.is_null() & words.is_not_null() & ~words.is_in([one.lower() for one in MISSING]))
+    if len(wrong):
+        raise ColumnError(f"holds {wrong[0]!r}{_many(len(wrong))} where there should be true or false")
+    return values
+
+
+def as_words(column: pl.Series) -> pl.Series:
+    """Words without the spaces around them; whole numbers are written without a point, whatever stored them."""
+    if is_words(column):
+        words = strip(column)
+        return words.set(words == "", None)
+    if column.dtype.is_float():
+        whole = bool((column.drop_nulls().drop_nans() == column.drop_nulls().drop_nans().round()).all())
+        column = column.fill_nan(None).cast(pl.Int64, strict=False) if whole else column.fill_nan(None)
+    if column.dtype in (pl.Boolean, pl.Null) or column.dtype.is_numeric() or column.dtype.is_temporal():
+        return column.cast(pl.String)
+    raise ColumnError(f"holds {_kind(column)} where there should be words")
+
+
+def as_dates(column: pl.Series, first: str | None = None) -> pl.Series:
+    """Moments as Datetime, read by the format `first` where they are words, or else by the one that fits them all."""
+    if column.dtype in (pl.Date, pl.Datetime):
+        stamped = column.cast(pl.Datetime("us"), strict=False)
+        return stamped.dt.replace_time_zone(None) if getattr(column.dtype, "time_zone", None) else stamped
+    if not is_words(column):
+        if column.dtype == pl.Null:
+            return column.cast(pl.Datetime("us"))
+        raise ColumnError(f"holds {_kind(column)} where there should be dates")
+    form = date_format(column, first)
+    if form is None:
+        present = strip(column).drop_nulls()
+        wrong = present.filter(_parse(present, first or DATE_FORMATS[0]).is_null() & ~present.is_in(MISSING))
+        raise ColumnError(f"holds {wrong[0] if len(wrong) else present[0]!r} where there should be dates")
+    return _parse(strip(column), form)
+
+
+def date_format(column: pl.Series, first: str | None = None) -> str | None:
+    """The first format in which every word of a column is a date; none, if there is no such format or no word."""
+    words = strip(column).drop_nulls()
+    words = words.filter(~words.is_in(MISSING))
+    forms = [form for form in (first,) if form] + [form for form in DATE_FORMATS if form != first]
+    if not len(words):
+        return first
+    head = words.head(50)
+    for form in forms:
+        if _parse(head, form).is_not_null().all() and _parse(words, form).is_not_null().all():
+            return form
+    return None
+
+
+def _parse(words: pl.Series, form: str) -> pl.Series:
+    return words.str.to_datetime(form, strict=False, time_unit="us")
+
+
+def is_words(column: pl.Series) -> bool:
+    """Whether a column holds text, be it as categories."""
+    return column.dtype in (pl.String, pl.Categorical, pl.Enum)
+
+
+def strip(column: pl.Series) -> pl.Series:
+    return column.cast(pl.String).str.strip_chars()
+
+
+def with_points(words: pl.Series) -> pl.Series:
+    """Decimal commas as points, if there are commas and no points; 1,234 alone might be thousands as well."""
+    written = words.filter(words.str.contains(",", literal=True).fill_null(False))
+    pointed = written.str.replace(",", ".", literal=True)
+    if not len(written) or words.str.contains(".", literal=True).any():
+        return words
+    if pointed.cast(pl.Float64, strict=False).is_null().any():
+        return words
+    if written.str.contains(_THOUSANDS).all():
+        raise ColumnError(f"holds {written[0]!r}, a fraction or thousands: write numbers with a decimal point")
+    return words.str.replace(",", ".", literal=True)
+
+
+def _many(count: int) -> str:
+    return f" (and {count - 1:,} more)" if count > 1 else ""
+
+
+def _kind(column: pl.Series) -> str:
+    if column.dtype.is_temporal():
+        return "dates"
+    if column.dtype.is_nested():
+        return "lists"
+    return "numbers" if column.dtype.is_numeric() else f"values of the type {column.dtype}"

@@ -1,0 +1,78 @@
+"""How often a classifier is right on target, by how far classifiers of other kinds agree with it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import torch
+from torch import Tensor
+
+from calida.panel import Panel, beyond_chance, share_equal
+
+
+@dataclass(frozen=True)
+class Agreement:
+    """One check classifier and the classifier in question."""
+
+    name: str
+    kind: str
+    weight: float  # in the panel
+    accuracy: float  # of the check classifier on source validation
+    source: float  # share of equal labels on source validation
+    target: float  # and on target
+    estimate: float  # of the classifier's accuracy on target, by this one alone
+
+
+@dataclass(frozen=True)
+class AgreementEstimate:
+    """Accuracy on target by a panel; `spread` is how far its members' own estimates are apart."""
+
+    value: float
+    spread: float
+    agreements: tuple[Agreement, ...]
+    by_sample: Tensor = field(repr=False)  # [T] share of the panel, by weight, that is with the classifier
+
+
+def estimate_by_agreement(panel: Panel, validation: Tensor, target: Tensor, apart: float) -> AgreementEstimate:
+    """From the panel and the classifier's labels on source validation and target: [V], [T].
+
+    Each member g gives two estimates of the accuracy of f: how far they agree on target, and the accuracy of f on
+    source less what agreement loses from source to target. Their mean is taken, and with it what probability the
+    panel gives to the label of f on average.
+
+    Agreement counts beyond chance. Where two domains mix, their classes are as frequent as in the source and plain
+    shares are right. Where they never meet, nothing is known of class shares, and they count as equal. `apart` goes
+    from the one, 0, to the other, 1.
+    """
+    classes = panel.num_classes
+    right, right_beyond = share_equal(validation, panel.labels), beyond_chance(validation, panel.labels, classes)
+    found = []
+    for opinion, weight in zip(panel.opinions, panel.weights.tolist(), strict=True):
+        theirs, there = opinion.validation.argmax(-1), opinion.target.argmax(-1)
+        source, met = share_equal(validation, theirs), share_equal(target, there)
+        plain = _mean_form(met, right - source + met)
+        beyond = beyond_chance(target, there, classes)
+        lost = beyond_chance(validation, theirs, classes) - beyond
+        even = 1 / classes + (1 - 1 / classes) * _mean_form(beyond, right_beyond - lost)
+        estimate = (1 - apart) * plain + apart * even
+        accuracy = share_equal(theirs, panel.labels)
+        found.append(Agreement(opinion.name, opinion.kind, weight, accuracy, source, met, estimate))
+    weights = panel.weights
+    each = torch.tensor([one.estimate for one in found], dtype=torch.float64)
+    by_agreement = float(weights @ each)
+    spread = float((weights @ (each - by_agreement) ** 2).sqrt())
+    believed = panel.consensus().gather(1, target[:, None]).squeeze(1)
+    # What the panel believes on source validation, against how often f is right there, is what its doubt is worth.
+    usual = float(panel.consensus_on_validation().gather(1, validation[:, None]).mean())
+    soft = (1 - apart) * (right - usual + float(believed.mean())) + apart * float(believed.mean())
+    same = torch.stack([(opinion.target.argmax(-1) == target).double() for opinion in panel.opinions])
+    by_sample = (weights @ same + believed) / 2
+    return AgreementEstimate(_share((by_agreement + soft) / 2), spread, tuple(found), by_sample)
+
+
+def _mean_form(plain: float, difference: float) -> float:
+    return (_share(plain) + _share(difference)) / 2
+
+
+def _share(value: float) -> float:
+    return min(max(value, 0.0), 1.0)

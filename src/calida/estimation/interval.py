@@ -1,0 +1,42 @@
+"""How wide an interval has to be: learnt from real shifts whose answer is known, not from theory."""
+
+from __future__ import annotations
+
+import json
+import math
+from functools import lru_cache
+from importlib.resources import files
+from typing import NamedTuple
+
+from calida.estimation.estimate import Estimate, wilson
+
+
+class Widths(NamedTuple):
+    """Half a 90 % interval's width is factor x (base + 1 / sqrt(labelled source samples)), where domains never meet.
+
+    What an agreement can miss is what all check classifiers have in common: what they were taught. The fewer samples
+    taught them, the further it may be off. Of all that was tried (how far the panel is apart, how well it knows the
+    source, how many classes there are), this tells most.
+    """
+
+    base: float
+    factor: float
+
+
+@lru_cache(maxsize=1)
+def fitted_widths() -> Widths:
+    """The table that `python -m benchmarks.shifts widths` writes, fitted on every data set of the benchmark."""
+    return Widths(**json.loads(files("calida.estimation").joinpath("widths.json").read_text(encoding="utf-8")))
+
+
+def honest_interval(value: float, apart: float, source_count: int, target_count: int, widths: Widths) -> Estimate:
+    """An estimate with its 90 % interval.
+
+    Where the domains mix (`apart` 0), it is what chance leaves of so many samples. Where they are apart, what other
+    shifts had to be widened by comes on top.
+    """
+    low, high = wilson(value, min(source_count, target_count), 1.645)
+    more = apart * widths.factor * (widths.base + 1 / math.sqrt(max(source_count, 1)))
+    return Estimate(
+        value, max(0.0, value - math.hypot(value - low, more)), min(1.0, value + math.hypot(high - value, more))
+    )

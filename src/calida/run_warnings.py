@@ -1,0 +1,135 @@
+"""What a user should be warned of: a code for programs, the values behind it, and one sentence a code."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Any
+
+from calida.json_values import from_json, to_json
+
+
+class WarningCode(str, Enum):
+    """What is wrong; the words are in the table below."""
+
+    PIXEL_SPREAD = "pixel spread"
+    BACKGROUND = "background"
+    FRAMING = "framing"
+    FEATURE_SCALE = "feature scale"
+    RARE_CLASS = "rare class"
+    DOMINANT_BEFORE = "dominant class before adaptation"
+    CLASS_TAKES_OVER = "class takes over"
+    FALSE_CERTAINTY = "false certainty"
+    SOURCE_FORGOTTEN = "source forgotten"
+    SHARES_MOVED = "class shares moved"
+    SOURCE_LOSS = "source accuracy lost"
+    BUDGET_UNMET = "entropy budget unmet"
+    DOMAINS_APART = "domains apart"
+    CONTESTED = "contested groups"
+    OUTSIDE = "outside the source"
+    WEAK_SOURCE = "weak source"
+    FEW_SAMPLES = "few samples"
+
+
+_WORDS = {
+    WarningCode.PIXEL_SPREAD: (
+        "Pixel values spread by {source:.3g} on source and by {target:.3g} on target: one scale?"
+    ),
+    WarningCode.BACKGROUND: "The background is {source:.0%} bright on source and {target:.0%} on target: inverted?",
+    WarningCode.FRAMING: (
+        "Content fills {source:.0%} of the frame on source and {target:.0%} on target: framed alike?"
+    ),
+    WarningCode.FEATURE_SCALE: (
+        "Feature {feature} is {source_mean:.3g} +- {source_std:.3g} on source and {target_mean:.3g} +- "
+        "{target_std:.3g} on target ({count} such): one scale?"
+    ),
+    WarningCode.RARE_CLASS: "Class {name} has {share:.2%} of the source ({count} of {classes} are that rare).",
+    WarningCode.DOMINANT_BEFORE: (
+        "Before adaptation, class {name} already got {share:.0%} of the target and {expected:.0%} of source "
+        "validation: classes may be out of balance, or the inputs not comparable."
+    ),
+    WarningCode.CLASS_TAKES_OVER: "stopped: class {name} is taking over, {share:.0%} of the target",
+    WarningCode.FALSE_CERTAINTY: (
+        "stopped: entropy on target fell to {target:.2g} nats, far under the {source:.2g} on source"
+    ),
+    WarningCode.SOURCE_FORGOTTEN: "stopped: accuracy on source validation fell from {before:.0%} to {now:.0%}",
+    WarningCode.SHARES_MOVED: (
+        "Adaptation moved class shares by {moved:.1%} of the target; the source-only classifier doubted {doubt:.1%}. "
+        "If its doubts are about right, classes differ in frequency, and adaptation took that for a shift: compare "
+        "both on a few labelled samples."
+    ),
+    WarningCode.SOURCE_LOSS: (
+        "Source validation accuracy fell from {before:.1%} to {now:.1%}: adaptation forgot some of the source."
+    ),
+    WarningCode.BUDGET_UNMET: (
+        "The entropy budget of {budget:.3g} nats was not reached: the target ended at {reached:.3g} with the "
+        "multiplier at its maximum of {maximum:g}."
+    ),
+    WarningCode.DOMAINS_APART: (
+        "A classifier tells target samples from source samples in {auc:.0%} of pairs: nearly all of the target lies "
+        "where the source has no samples, so estimates rest on how far classifiers of other kinds agree."
+    ),
+    WarningCode.CONTESTED: (
+        "{share:.0%} of the target lies in groups that classifiers of other kinds cannot agree on: classes that the "
+        "source does not have, or a shift too large to bridge. Look at these samples first."
+    ),
+    WarningCode.OUTSIDE: (
+        "{share:.0%} of the target lies farther from the source than nearly all held-out source samples: new classes, "
+        "other units or columns, or noise."
+    ),
+    WarningCode.WEAK_SOURCE: (
+        "The source-only classifier is right on only {accuracy:.0%} of held-out source: little to build on."
+    ),
+    WarningCode.FEW_SAMPLES: ("{domain} has {count} samples: estimates are rough."),
+}
+
+
+class Severity(str, Enum):
+    """How much a finding should worry."""
+
+    NOTE = "note"  # good to know
+    CARE = "care"  # look before use
+    ALARM = "alarm"  # do not use as it is
+
+
+_SEVERITY = {
+    WarningCode.RARE_CLASS: Severity.NOTE,
+    WarningCode.DOMAINS_APART: Severity.NOTE,
+    WarningCode.FEW_SAMPLES: Severity.NOTE,
+    WarningCode.BUDGET_UNMET: Severity.NOTE,
+    WarningCode.CONTESTED: Severity.ALARM,
+    WarningCode.OUTSIDE: Severity.ALARM,
+    WarningCode.CLASS_TAKES_OVER: Severity.ALARM,
+}
+
+
+@dataclass(frozen=True)
+class RunWarning:
+    """A code and its values; as a string, a sentence. One that ended a round also has the round's number, from 0."""
+
+    code: WarningCode
+    values: Mapping[str, Any] = field(default_factory=dict)
+    round: int | None = None
+
+    def __post_init__(self) -> None:
+        try:
+            str(self)
+        except (KeyError, TypeError, ValueError) as error:
+            raise ValueError(f"the warning {self.code.value!r} lacks or garbles {error}") from None
+
+    def __str__(self) -> str:
+        words = _WORDS[self.code].format(**self.values)
+        return words if self.round is None else f"Round {self.round + 1} was {words}."
+
+    @property
+    def severity(self) -> Severity:
+        return _SEVERITY.get(self.code, Severity.CARE)
+
+    def to_json(self) -> dict[str, Any]:
+        """With severity and sentence, for those who read the file."""
+        return {**to_json(self), "severity": self.severity.value, "text": str(self)}
+
+    @staticmethod
+    def from_json(values: Any, place: str = "a warning") -> RunWarning:
+        return from_json(RunWarning, values, place)

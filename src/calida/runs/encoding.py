@@ -1,0 +1,185 @@
+"""Photographs and texts through an encoder: which one, and both domains as features of one scale."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from statistics import median
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from calida.adaptation.checks import choose_device
+from calida.data import (
+    Collection,
+    Loaded,
+    Loading,
+    Preparation,
+    SavedEncoder,
+    UnreadableImageError,
+    class_indices,
+    class_names,
+    image_facts,
+    split_validation,
+)
+from calida.encoders import (
+    Encoder,
+    ImageInput,
+    embed,
+    install_command,
+    installed_encoders,
+    load_encoder,
+)
+from calida.errors import InputError, MissingExtraError
+from calida.panel import fit_panel
+from calida.runs.config import AUTO_ENCODER, NO_ENCODER, RunConfig
+from calida.seeds import Seeds
+
+Progress = Callable[[int, int], None]
+_SMALL = 64  # pixels: up to here, small networks see all there is
+_LOOKED_AT = 32
+_COMPARED = 400  # samples of a domain by which encoders are compared
+
+
+class ChosenEncoder(NamedTuple):
+    """An encoder, and a sentence on how it was chosen where there was a choice."""
+
+    encoder: Encoder
+    notes: tuple[str, ...] = ()
+
+
+def choose_encoder(
+    config: RunConfig, source: Collection, target: Collection, tell: Callable[[str, int, int], None]
+) -> ChosenEncoder | None:
+    """The encoder that is named, or the best that is installed, where data are of the kind that needs one."""
+    if config.encoder == NO_ENCODER:
+        if source.is_texts:
+            raise InputError("texts need an encoder, and none is what was asked for", "encoder")
+        return None
+    if config.encoder != AUTO_ENCODER:
+        return ChosenEncoder(load_encoder(config.encoder, config.size))
+    if source.is_texts:
+        names = installed_encoders("texts")
+        if not names:
+            raise MissingExtraError(f"texts need an encoder, and none is installed: {install_command('texts')}")
+        return ChosenEncoder(load_encoder(names[0]))
+    if config.backbone != "auto" or not all(map(are_photographs, (source, target))):
+        return None
+    names = installed_encoders("images")
+    if len(names) < 2:
+        return ChosenEncoder(load_encoder(names[0], config.size)) if names else None
+    scores = {name: score_encoder(load_encoder(name, config.size), config, source, target, tell) for name in names}
+    best = max(scores, key=lambda name: scores[name])
+    told = ", ".join(f"{name} {score:.2f}" for name, score in scores.items())
+    note = f"{best} chosen among {told}: how far classifiers of several kinds agree on target, 1 at most"
+    return ChosenEncoder(load_encoder(best, config.size), (note,))
+
+
+def score_encoder(
+    encoder: Encoder, config: RunConfig, source: Collection, target: Collection, tell: Callable[[str, int, int], None]
+) -> float:
+    """How good features are, without a target label, by a few hundred samples of each domain.
+
+    Classifiers of several kinds that learn the source and then agree on the target, both beyond chance, have found the
+    same classes in both.
+    """
+    seeds = Seeds(config.seed).at("encoders")
+    found = []
+    for name, domain in (("source", source), ("target", target)):
+        few = domain.subset(min(len(domain), _COMPARED), seeds.at(name))
+        encoded = encode(few, encoder, config.loading, config.device, partial(tell, f"comparing encoders, {name}"))
+        found.append(replace(encoded.domain, samples=standardizing(encoded.features)(encoded.features)))
+    x, t = (domain.samples for domain in found)
+    assert isinstance(x, Tensor)
+    assert isinstance(t, Tensor)
+    classes = class_names(found[0].labels or ())
+    labels = class_indices(found[0].labels or (), classes, config.source)
+    kept, held = split_validation(labels, 0.3, seeds)
+    panel = fit_panel(x[kept], labels[kept], x[held], labels[held], t, len(classes), seeds)
+    return float(panel.weights @ torch.minimum(panel.skill, panel.standing))
+
+
+def missed_encoder(config: RunConfig, source: Collection, target: Collection) -> tuple[str, ...]:
+    """One sentence for photographs that no encoder reads because none is installed."""
+    wanted = config.encoder == AUTO_ENCODER and config.backbone == "auto" and not installed_encoders("images")
+    if not wanted or not all(map(are_photographs, (source, target))):
+        return ()
+    return (
+        "no pre-trained encoder is installed, which on photographs gives far better features than training from "
+        f"nothing: {install_command('images')}",
+    )
+
+
+def are_photographs(domain: Collection) -> bool:
+    """Whether images have colors and are larger than what small networks are made for."""
+    if not domain.is_images:
+        return False
+    if isinstance(domain.samples, Tensor):
+        return domain.samples.shape[1] >= 3 and max(domain.samples.shape[2:]) > _SMALL
+    step = max(len(domain) // _LOOKED_AT, 1)
+    facts = []
+    for path in domain.samples[::step]:
+        try:
+            facts.append(image_facts(Path(path)))
+        except UnreadableImageError:  # told where it is read, or passed over
+            continue
+    if not facts:
+        return False
+    colored = sum(channels == 3 for _, _, channels in facts)
+    return median(max(height, width) for height, width, _ in facts) > _SMALL and 2 * colored > len(facts)
+
+
+class Encoded(NamedTuple):
+    """A domain whose samples could be read, what they are in a word, and their features [N, D]."""
+
+    domain: Collection
+    kind: str
+    features: Tensor
+
+
+def encode(domain: Collection, encoder: Encoder, loading: Loading, device: str | None, progress: Progress) -> Encoded:
+    """The features of a domain; samples that cannot be read are passed over if the loading says so."""
+    if domain.kind != encoder.reads:
+        raise InputError(f"{domain.origin} holds {domain.kind}; the encoder {encoder.name} reads {encoder.reads}")
+    features, rows = embed(encoder, domain.samples, loading, choose_device(device), progress)
+    if not rows:
+        raise InputError(f"none of the {len(domain):,} images of {domain.origin} can be read")
+    if len(rows) < len(domain):
+        names = [domain.names[row] for row in sorted(set(range(len(domain))) - set(rows))]
+        more = ", ..." if len(names) > 5 else ""
+        skipped = f"{len(names):,} unreadable images skipped: {', '.join(names[:5])}{more}"
+        domain = replace(domain.take(rows), notes=(*domain.notes, skipped))
+    return Encoded(domain, domain.kind, features)
+
+
+def standardizing(features: Tensor) -> Preparation:
+    """What brings every feature of a domain to mean 0 and spread 1: a shift in style moves and stretches features."""
+    mean, spread = features.double().mean(0), features.double().std(0)
+    # A feature that is constant carries nothing.
+    gain = torch.where(spread > 1e-6 * mean.abs(), 1 / spread.clamp(min=1e-12), 0.0)
+    return Preparation((features.shape[1],), gain=tuple(gain.tolist()), offset=tuple((-gain * mean).tolist()))
+
+
+def load_encoded(encoded: Encoded, preparation: Preparation, encoder: Encoder) -> Loaded:
+    """Standardised features, and what was done in words."""
+    size = f" at {encoder.input.size} pixels" if isinstance(encoder.input, ImageInput) else ""
+    notes = [
+        f"{len(encoded.domain):,} {encoded.kind} read by the pre-trained encoder {encoder.name}{size}",
+        f"{encoder.num_features:,} features, each brought to mean 0 and spread 1 in its domain",
+        *encoded.domain.notes,
+    ]
+    return Loaded(preparation(encoded.features), encoded.domain, notes)
+
+
+def same_encoder(saved: SavedEncoder) -> Encoder:
+    """The encoder that a classifier was trained behind; one sentence if its weights are others today."""
+    encoder = load_encoder(saved.name, saved.size)
+    if encoder.weights != saved.weights:
+        raise InputError(
+            f"the encoder {saved.name} has other weights here than those the classifier was trained behind: "
+            f"{encoder.weights[:12]}... instead of {saved.weights[:12]}..."
+        )
+    return encoder
