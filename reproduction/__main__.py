@@ -17,6 +17,7 @@ from calida.cli.screen import Screen
 from calida.cli.study_screen import run_jobs
 from calida.errors import CalidaError, InputError
 from calida.studies import Engine, Results, StudyTask
+from reproduction.older_records import FLAT_NAMES
 from reproduction.page import RESULTS, write_page
 from reproduction.screen import show_claims, show_memory, show_table, show_table1
 from reproduction.study import STUDIES, plan_study
@@ -109,7 +110,7 @@ def reproduce(
         screen.result(show_memory(screen, tasks[VISDA17]))
         return
     numbers = {name: range(seeds or (2 if smoke else _SEEDS[name])) for name in STUDIES}
-    store = Results(results)
+    store = Results(results, FLAT_NAMES)
     if what is What.page:
         written = write_page(docs, PROTOCOLS[protocol], numbers, store.records)
         screen.say(f"written: {written}")

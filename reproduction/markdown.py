@@ -7,8 +7,8 @@ from typing import Any
 
 from calida.recipes import Recipe
 from calida.recipes.settings import to_plain
-from calida.studies import RunRecord
-from calida.studies.older_records import grouped_settings
+from calida.studies import RunRecord, grouped_settings
+from reproduction.older_records import FLAT_NAMES
 
 _SETTINGS = {
     "M": "posterior.num_samples",
@@ -59,7 +59,7 @@ def settings_grid(rows: Iterable[tuple[str, Mapping[str, Any]]]) -> str:
     """The settings that decide, a line a row; a dash where it has no use for one."""
     lines = []
     for name, settings in rows:
-        recipe = Recipe(name).with_settings(grouped_settings(settings))
+        recipe = Recipe(name).with_settings(grouped_settings(settings, FLAT_NAMES))
         used = {
             "adaptation": recipe.adaptation.rounds > 0,
             "entropy": recipe.entropy.order is not None,

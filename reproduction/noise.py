@@ -12,8 +12,8 @@ from dataclasses import replace
 
 import torch
 
-from calida.data import Labeled, split_validation, take
-from calida.model import Network, build_classifier, evaluation_mode, predict, unit_range
+from calida.data import Labeled, split_validation, take, unit_range
+from calida.model import Network, build_classifier, evaluation_mode, predict
 from calida.objective import ExpectedLikelihood, Objective, PredictiveLikelihood, Term, Weighted
 from calida.recipes import get_recipe, phases
 from calida.runs import open_data

@@ -14,7 +14,7 @@ _TINY: Mapping[str, Any] = {"epochs": 1, "rounds": 2, "passes": 1, "batch_size":
 
 PROTOCOLS: dict[str, dict[str, StudyTask]] = {
     "main": {
-        MNIST_USPS: StudyTask(MNIST_USPS, "mnist:train:2000", "usps:train:1800", "dtn"),
+        MNIST_USPS: StudyTask(MNIST_USPS, "mnist:train:2000", "usps:train:1800", "dtn", precision="bf16"),
         SVHN_MNIST: StudyTask(
             SVHN_MNIST,
             "svhn:train",
