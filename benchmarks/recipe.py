@@ -4,8 +4,8 @@
     python -m benchmarks.recipe page
 
 `run` makes the runs that are missing, one thread each, in folders under --work (a killed one goes on where it was), and
-keeps a JSON line of each under --results. `page` renders their tables into docs/recipe.md. The data are found in
-CALIDA_DATA: mnist.npz, usps.npz, svhn.npz and the folder pacs. --part skada needs `pip install skada skorch`.
+keeps a JSON line of each under --results. `page` renders their tables into docs/results.md and the notes. The data are
+found in CALIDA_DATA: mnist.npz, usps.npz, svhn.npz and the folder pacs. --part skada needs `pip install skada skorch`.
 """
 
 from __future__ import annotations
@@ -25,9 +25,11 @@ from calida.files import write_atomically
 from calida.recipes import get_recipe, resolve
 from calida.studies import Engine, Job, Outcome, Results
 from calida.studies.job import PRETRAINING, finished_record
+from reproduction.older_records import FLAT_NAMES
 
 TUNED_ON = ("mnist-usps", "mnist5k-uci")
 MADE = "made"  # the folder of files that a seed decides
+PAGES = (Path("docs/results.md"), Path("reproduction/notes/default-recipe.md"))  # that have places for tables
 
 
 @dataclass(frozen=True)
@@ -157,18 +159,18 @@ def main() -> None:
     parser.add_argument("--jobs", type=int, default=os.cpu_count())
     parser.add_argument("--work", type=Path, default=Path("runs/recipe"))
     parser.add_argument("--results", type=Path, default=Path("results/recipe"))
-    parser.add_argument("--page", type=Path, default=Path("docs/recipe.md"))
+    parser.add_argument("--page", type=Path, nargs="+", default=PAGES)
     options = parser.parse_args()
     seeds, skada = range(options.seeds), options.results.with_name("recipe-skada.jsonl")
     if options.what == "page":
         from benchmarks.recipe_page import render
 
-        render(options.page, Results(options.results), skada, seeds, options.work)
+        render(options.page, Results(options.results, FLAT_NAMES), skada, seeds, options.work)
         return
     ours = [part for part in options.part if part in PARTS]
     jobs = [job for part in ours for job in jobs_of(part, options.task, seeds, options.work)]
     if jobs:
-        run(jobs, options.work, Results(options.results), options.jobs)
+        run(jobs, options.work, Results(options.results, FLAT_NAMES), options.jobs)
     if "skada" in options.part:
         run_skada(options.task, seeds, options.work, skada, options.jobs)
 

@@ -1,4 +1,4 @@
-"""Tables of docs/recipe.md from the records of runs: each between two comments that name it, the words are ours."""
+"""Tables of docs/results.md and of the notes from the records of runs: each between two comments that name it."""
 
 from __future__ import annotations
 
@@ -18,19 +18,23 @@ from reproduction.markdown import grid, made_with
 from reproduction.summary import last_round, oracle_round
 
 _NOTHING = "-"
+_PLACE = r"(?<=<!-- {name} -->\n).*?(?=\n<!-- end -->)"
 
 
-def render(page: Path, store: Results, skada: Path, seeds: Sequence[int], work: Path) -> None:
-    """Write every table anew where the page has its comments."""
+def render(pages: Sequence[Path], store: Results, skada: Path, seeds: Sequence[int], work: Path) -> None:
+    """Write every table anew where a page has its comments; each has its place on one page."""
     own, small = (_Study(store.records, seeds, work, small) for small in (False, True))
     tables = _Tables(own, small, _skada(skada))
-    text = page.read_text(encoding="utf-8")
+    texts = {page: page.read_text(encoding="utf-8") for page in pages}
     for name, made in tables.all().items():
-        place = re.search(rf"(?<=<!-- {name} -->\n).*?(?=\n<!-- end -->)", text, re.S)
-        if place is None:
-            raise SystemExit(f"{page} has no place for the table {name}")
-        text = text[: place.start()] + made() + text[place.end() :]
-    write_atomically(page, text.encode())
+        places = {page: re.search(_PLACE.format(name=name), text, re.S) for page, text in texts.items()}
+        found = [(page, place) for page, place in places.items() if place is not None]
+        if not found:
+            raise SystemExit(f"no page has a place for the table {name}: {', '.join(map(str, pages))}")
+        for page, place in found:
+            texts[page] = texts[page][: place.start()] + made() + texts[page][place.end() :]
+    for page, text in texts.items():
+        write_atomically(page, text.encode())
 
 
 def _skada(path: Path) -> list[dict[str, Any]]:

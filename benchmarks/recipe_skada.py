@@ -12,8 +12,8 @@ import torch
 from torch import Tensor, nn
 
 from benchmarks.recipe_tasks import BRIEF
-from calida.data import num_batches
-from calida.model import Classifier, Network, build_classifier, unit_range
+from calida.data import num_batches, unit_range
+from calida.model import Classifier, Network, build_classifier
 from calida.recipes import get_recipe
 from calida.runs import RunConfig, open_data
 from calida.seeds import Seeds

@@ -2,7 +2,7 @@
 
     python -m benchmarks.trust train [--seeds 0 1 2] [--tasks NAME...] [--part 0/2] [--work FOLDER]
     python -m benchmarks.trust judge [--work FOLDER] [--out results/trust.jsonl]
-    python -m benchmarks.trust_tables --work FOLDER --page docs/trust.md
+    python -m benchmarks.trust_tables --work FOLDER --page reproduction/notes/trust.md
 
 `train` runs every task, setting and seed with one thread and keeps the weights of every round under FOLDER (finished
 runs are not repeated; start it once with --part 0/2 and once with --part 1/2 to use two cores). `judge` looks at each
@@ -31,13 +31,21 @@ from torch import Tensor
 from benchmarks.skew import skewed_rows
 from calida import CalidaError, adapt, get_recipe
 from calida.data import Labeled, Scale, split_validation
-from calida.estimation import CALIBRATIONS, ESTIMATES, CalibrationData, fit_temperature, temper
+from calida.estimation import CALIBRATIONS, ESTIMATES, CalibrationData, fit_temperature
 from calida.model import Classifier, Network, build_classifier
 from calida.runs import RunConfig, open_data
 from calida.seeds import Seeds
-from calida.training import Record, describe_labeled, describe_target, read_bundle, without_prefix
-from calida.uncertainty import aurc, calibration_error
-from calida.validation import PSEUDOCAL_SHARE, DomainPredictions, Predictor, validate
+from calida.training import RunEvent, read_bundle, without_prefix
+from calida.uncertainty import aurc, calibration_error, temper
+from calida.validation import (
+    PSEUDOCAL_SHARE,
+    DomainPredictions,
+    Predictor,
+    RoundRecord,
+    describe_labeled,
+    describe_target,
+    validate,
+)
 
 CLASSES = 10
 BACKBONE = "compact"
@@ -125,10 +133,10 @@ def train(task: str, name: str, seed: int, work: Path) -> None:
     source, target = TASKS[task].open(seed, setting.change)
     started = time.perf_counter()
 
-    def keep(record: Record) -> None:
-        if record["kind"] == "round" and "target" in record:
+    def keep(event: RunEvent) -> None:
+        if isinstance(event, RoundRecord) and event.target is not None:
             tensors = without_prefix("model", read_bundle(folder, "checkpoint").tensors)
-            path = folder / f"{record['phase']}-{record['round']}.safetensors"
+            path = folder / f"{event.phase}-{event.round}.safetensors"
             save_file({key: value.contiguous() for key, value in tensors.items()}, path)
 
     values = {"epochs": TASKS[task].epochs, **SHORT, **setting.values}
@@ -190,8 +198,8 @@ def describe(
     wrong = (target.argmax(-1) != truth).double()
     return {
         "validators": validate(predictions, seeds),
-        "source": describe_labeled(predictions.validation, predictions.labels),
-        "target": describe_target(predictions.target),
+        "source": vars(describe_labeled(predictions.validation, predictions.labels)),
+        "target": vars(describe_target(predictions.target)),
         "temperature": temperatures,
         "estimate": {name: estimate(data) for name, estimate in ESTIMATES.items()},
         "oracle_accuracy": 1 - float(wrong.mean()),

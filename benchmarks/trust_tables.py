@@ -1,6 +1,6 @@
-"""The tables of docs/trust.md, from the lines that benchmarks/trust.py wrote.
+"""The tables of reproduction/notes/trust.md, from the lines that benchmarks/trust.py wrote.
 
-    python -m benchmarks.trust_tables [--runs results/trust.jsonl] [--work runs/trust] [--page docs/trust.md]
+    python -m benchmarks.trust_tables [--runs results/trust.jsonl] [--work runs/trust] [--page PAGE.md]
 
 Everything is decided by the functions that a run uses; target labels are read as oracle figures alone. With --work, the
 kept predictions of all runs of a task and seed are compared by `choose_candidate`, and what it says goes to
@@ -11,8 +11,10 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +38,9 @@ from calida.validation import (
     ENSV,
     VALIDATORS,
     Candidate,
+    LabeledSummary,
+    PredictionSummary,
+    RoundRecord,
     agreement_with_others,
     choose_candidate,
     collapse,
@@ -50,14 +55,23 @@ UNCHANGED = [name for name, setting in SETTINGS.items() if setting.change == "no
 
 def kept_round(run: Run, rule: str, guard: bool) -> int:
     """The candidate that a run with this rule returns: 0 is the source-only classifier."""
-    history: list[dict[str, Any]] = []
-    for index, candidate in enumerate(run["candidates"]):
+    history: list[RoundRecord] = []
+    for index, values in enumerate(run["candidates"]):
+        candidate = _as_record(values)
         stopped = index > 0 and guard and collapse(candidate, history) is not None
         kept = index == 0 or (not stopped and prefers(rule, candidate, history, guard))
-        history.append({**candidate, "kept": kept})
+        history.append(replace(candidate, kept=kept))
         if stopped:
             break
-    return [index for index, record in enumerate(history) if record["kept"]][-1]
+    return [index for index, record in enumerate(history) if record.kept][-1]
+
+
+def _as_record(values: Mapping[str, Any]) -> RoundRecord:
+    """A candidate's line as the record of a round; figures that are younger than the line are not known."""
+    source = LabeledSummary(**{"mean_class_accuracy": math.nan, "brier": math.nan, **values["source"]})
+    target = PredictionSummary(**values["target"])
+    place = (values["phase"], values["round"], values["rounds"])
+    return RoundRecord(*place, source, target=target, validators=values["validators"])
 
 
 def accuracies(run: Run) -> np.ndarray:
@@ -162,7 +176,7 @@ def calibration_table(runs: list[Run]) -> str:
         mine = [returned(run)["oracle_ece"] for run in runs if task in (run["task"], "all")]
         if mine:
             rows.append([_task(task), *(f"{100 * np.mean([ece[name] for ece in mine]):.1f}" for name in names)])
-    default = name_calibration(DEFAULT_CALIBRATION, images=True)
+    default = name_calibration(DEFAULT_CALIBRATION, images=True, checked=False)
     header = [f"**{name}** (default)" if name == default else name for name in names]
     return table(["task", *header[:-1], "oracle temperature"], rows)
 

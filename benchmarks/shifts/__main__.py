@@ -1,0 +1,151 @@
+"""`python -m benchmarks.shifts run | show | widths`: how honest the software is on real shifts."""
+
+from __future__ import annotations
+
+import json
+import platform
+import sys
+import time
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+import torch
+import typer
+from joblib import Parallel, delayed
+
+import calida
+from benchmarks.shifts.page import show as show_tables
+from benchmarks.shifts.page import write_widths
+from benchmarks.shifts.tasks import ShiftTask, constructed, natural
+
+RESULTS = Path("results/shifts.jsonl")
+app = typer.Typer(add_completion=False, help=__doc__)
+
+
+def measure(task: ShiftTask, seed: int) -> dict[str, Any]:
+    """One run by default settings, measured with the labels that it never saw."""
+    from sklearn.ensemble import HistGradientBoostingClassifier
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import StandardScaler
+
+    torch.set_num_threads(1)
+    shift = task.load(seed)
+    classes = int(shift.labels.max()) + 1
+    started = time.perf_counter()
+    adapted = calida.adapt((shift.source, shift.labels), shift.target, num_classes=classes, seed=seed)
+    seconds = time.perf_counter() - started
+    prediction = adapted.predict(shift.target)
+    assert adapted.trust is not None
+    assert adapted.source_only is not None
+    assert adapted.right is not None
+    truth = torch.from_numpy(shift.truth)
+    right = (prediction.labels == truth).double()
+    before = float((adapted.source_only.predict(shift.target).labels == truth).double().mean())
+    baselines = {
+        "logistic": make_pipeline(StandardScaler(), LogisticRegression(max_iter=500)),
+        "boosting": HistGradientBoostingClassifier(random_state=seed),
+    }
+    answers = {name: model.fit(shift.source, shift.labels).predict(shift.target) for name, model in baselines.items()}
+    trust = adapted.trust
+    return {
+        "task": task.name,
+        "data_set": task.data_set,
+        "kind": task.kind,
+        "seed": seed,
+        "source_count": len(shift.labels),
+        "target_count": len(shift.truth),
+        "unknown": float((shift.truth < 0).mean()),
+        "source_only": before,
+        "returned": float(right.mean()),
+        **{name: float((said == shift.truth).mean()) for name, said in answers.items()},
+        "estimate": trust.accuracy.value,
+        "low": trust.accuracy.low,
+        "high": trust.accuracy.high,
+        "decision": trust.decision.returned.value,
+        "apart": _apart(adapted),
+        "codes": sorted(warning.code.value for warning in trust.warnings),
+        "severities": sorted(warning.severity.value for warning in trust.warnings),
+        "ece": _ece(prediction.confidence.double().numpy(), right.numpy()),
+        **_risk(adapted.right.numpy(), right.numpy()),
+        **_sets(adapted, shift.target, truth),
+        "seconds": round(seconds, 1),
+        "machine": f"{platform.system()} {platform.machine()}, one thread",
+        "versions": {"calida": calida.__version__, "torch": torch.__version__},
+    }
+
+
+def _apart(adapted: calida.Adapted) -> float | None:
+    shift = next(record.shift for record in adapted.history if record.validators)
+    return None if shift is None else shift.apart
+
+
+def _ece(confidence: np.ndarray, right: np.ndarray, bins: int = 15) -> float:
+    place = np.minimum((confidence * bins).astype(int), bins - 1)
+    sums = [np.bincount(place, values, bins) for values in (confidence, right)]
+    return float(np.abs(sums[0] - sums[1]).sum() / len(right))
+
+
+def _risk(probability: np.ndarray, right: np.ndarray, most: float = 0.05) -> dict[str, float | None]:
+    """Answers that are given where one in twenty may be wrong, and the share of them that is."""
+    order = np.argsort(-probability, kind="stable")
+    expected = np.cumsum(1 - probability[order]) / np.arange(1, len(order) + 1)
+    given = int(np.flatnonzero(expected <= most)[-1]) + 1 if (expected <= most).any() else 0
+    return {"answered": given / len(right), "wrong": float(1 - right[order[:given]].mean()) if given else None}
+
+
+def _sets(adapted: calida.Adapted, target: np.ndarray, truth: torch.Tensor) -> dict[str, float | None]:
+    """Coverage and size of 90 % sets on samples of known classes; None where they are refused."""
+    try:
+        sets = adapted.predict_sets(target, 0.9)
+    except calida.InputError:
+        return {"set_coverage": None, "set_size": None}
+    known = truth >= 0
+    held = sets[known].gather(1, truth[known][:, None]).double().mean()
+    return {"set_coverage": float(held), "set_size": float(sets.double().sum(1).mean())}
+
+
+@app.command()
+def run(
+    seeds: Annotated[int, typer.Option(min=1, help="How many seeds.")] = 3,
+    jobs: Annotated[int, typer.Option(min=1, help="Processes of one thread each.")] = 2,
+    only: Annotated[str, typer.Option(help="Only tasks of this kind.")] = "",
+    results: Path = RESULTS,
+) -> None:
+    """Run what is not among the records yet; each run is kept as it ends."""
+    known = {(row["task"], row["seed"]) for row in read(results)}
+    tasks = [task for task in (*natural(), *constructed()) if not only or task.kind == only]
+    left = [(task, seed) for seed in range(seeds) for task in tasks if (task.name, seed) not in known]
+    results.parent.mkdir(parents=True, exist_ok=True)
+    done = Parallel(jobs, return_as="generator_unordered")(delayed(measure)(task, seed) for task, seed in left)
+    for number, row in enumerate(done, 1):
+        with results.open("a", encoding="utf-8") as file:
+            file.write(json.dumps(row) + "\n")
+        words = f"{row['source_only']:.3f} -> {row['returned']:.3f}, estimated {row['estimate']:.3f}"
+        print(f"{number}/{len(left)} {row['task']}, seed {row['seed']}: {words}, {row['seconds']} s", flush=True)
+
+
+@app.command()
+def show(results: Path = RESULTS, page: Path | None = None) -> None:
+    """Print the tables, or write them into a page."""
+    text = show_tables(read(results))
+    if page is None:
+        sys.stdout.write(text)
+    else:
+        page.write_text(text, encoding="utf-8")
+
+
+@app.command()
+def widths(results: Path = RESULTS, out: Path = Path("src/calida/estimation/widths.json")) -> None:
+    """Fit how wide intervals must be, and write the table that the package ships."""
+    print(write_widths(read(results), out))
+
+
+def read(path: Path) -> list[dict[str, Any]]:
+    """The records so far."""
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()] if path.exists() else []
+
+
+if __name__ == "__main__":
+    app()

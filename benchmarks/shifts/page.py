@@ -1,0 +1,148 @@
+"""What the records say: tables of figures, and how wide intervals must be."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+Row = dict[str, Any]
+_BASES = (0.02, 0.05, 0.1, 0.2)
+_LEVEL = 0.9
+_FIGURES = ("logistic", "boosting", "source_only", "returned", "estimate")
+CLOSED = ("natural", "label shift")
+
+
+def show(rows: Sequence[Row]) -> str:
+    """Markdown tables of everything that was asked for."""
+    closed = [row for row in rows if row["kind"] in CLOSED]
+    parts = ["# Real shifts\n", _count(rows), _overall(closed), _by_set(closed), _flags(rows)]
+    return "\n".join(parts) + "\n"
+
+
+def _count(rows: Sequence[Row]) -> str:
+    tasks, seeds = {row["task"] for row in rows}, {row["seed"] for row in rows}
+    machine = ", ".join(sorted({row["machine"] for row in rows}))
+    return (
+        f"{len(rows)} runs of {len(tasks)} tasks, seeds {min(seeds)} to {max(seeds)}; {machine}. "
+        "Accuracies are measured with labels that no run saw. "
+        "Intervals are those of a table that is fitted without the task's own data set. "
+        "An alarm is a finding of the highest severity.\n\n"
+        "```sh\npython -m benchmarks.shifts run\npython -m benchmarks.shifts show\n```\n"
+    )
+
+
+def _mean(rows: Sequence[Row], of: Callable[[Row], float]) -> float:
+    return float(np.mean([of(row) for row in rows])) if rows else math.nan
+
+
+def _overall(rows: Sequence[Row]) -> str:
+    off = [row["estimate"] - row["returned"] for row in rows]
+    gain = [row["returned"] - row["source_only"] for row in rows]
+    over = [row["returned"] - max(row["source_only"], row["logistic"]) for row in rows]
+    held = left_out_intervals(rows)
+    sets = [row["set_coverage"] for row in rows if row["set_coverage"] is not None]
+    sizes = [row["set_size"] for row in rows if row["set_size"] is not None]
+    wrong = [row["wrong"] for row in rows if row["wrong"] is not None]
+    lines = [
+        ("estimate off by, on average", f"{100 * np.mean(np.abs(off)):.1f} points"),
+        ("bias of the estimate", f"{100 * np.mean(off):+.1f} points"),
+        ("too high by more than 15 points", f"{100 * np.mean(np.array(off) > 0.15):.0f} %"),
+        ("truth in the 90 % interval", f"{100 * np.mean([inside for inside, _ in held]):.0f} %"),
+        ("mean width of that interval", f"{100 * np.mean([width for _, width in held]):.0f} points"),
+        ("ECE", f"{100 * _mean(rows, lambda row: row['ece']):.1f} %"),
+        ("gain over source-only", f"{100 * np.mean(gain):+.1f} points"),
+        ("gain over the better of source-only and logistic regression", f"{100 * np.mean(over):+.1f} points"),
+        ("harmed by more than a point", f"{100 * np.mean(np.array(gain) < -0.01):.0f} %, worst {100 * min(gain):.1f}"),
+        (
+            "90 % sets cover",
+            f"{100 * np.mean(sets):.1f} % with {np.mean(sizes):.2f} classes",
+        ),
+        (
+            "wrong among answers at a risk of 5 %",
+            f"{100 * np.mean(wrong):.1f} %, {100 * _mean(rows, lambda r: r['answered']):.0f} % answered",
+        ),
+        ("seconds a run, median", f"{np.median([row['seconds'] for row in rows]):.1f}"),
+    ]
+    return _table(["over all closed-set tasks", ""], lines)
+
+
+def _by_set(rows: Sequence[Row]) -> str:
+    lines = []
+    for name in sorted({row["data_set"] for row in rows}):
+        some = [row for row in rows if row["data_set"] == name]
+        figures = [float(np.mean([row[key] for row in some])) for key in _FIGURES]
+        off = _mean(some, lambda row: abs(row["estimate"] - row["returned"]))
+        lines.append((f"{name} ({len(some)})", *(f"{100 * value:.1f}" for value in (*figures, off))))
+    head = [
+        "data set (runs)",
+        "logistic regression",
+        "boosting",
+        "source only",
+        "returned",
+        "estimate",
+        "estimate off by",
+    ]
+    return _table(head, lines)
+
+
+def _flags(rows: Sequence[Row]) -> str:
+    lines = []
+    for kind in dict.fromkeys(row["kind"] for row in rows):
+        some = [row for row in rows if row["kind"] == kind]
+        alarm = _mean(some, lambda row: "alarm" in row["severities"])
+        lines.append(
+            (
+                f"{kind} ({len(some)})",
+                f"{100 * alarm:.0f} %",
+                f"{100 * _mean(some, lambda r: abs(r['estimate'] - r['returned'])):.1f}",
+            )
+        )
+    return _table(["kind of task (runs)", "with an alarm", "estimate off by"], lines)
+
+
+def _table(head: Sequence[str], lines: Sequence[Sequence[str]]) -> str:
+    rows = [head, ["---"] * len(head), *lines]
+    return "\n".join("| " + " | ".join(row) + " |" for row in rows) + "\n"
+
+
+def left_out_intervals(rows: Sequence[Row]) -> list[tuple[bool, float]]:
+    """Whether each interval holds the truth, and its width, fitted without the task's own data set."""
+    found = []
+    for row in rows:
+        others = [one for one in rows if one["data_set"] != row["data_set"]]
+        found.append(_interval(row, *fit(others)))
+    return found
+
+
+def _interval(row: Row, base: float, factor: float) -> tuple[bool, float]:
+    half = factor * _scale(row, base)
+    low, high = max(row["estimate"] - half, 0.0), min(row["estimate"] + half, 1.0)
+    return low <= row["returned"] <= high, high - low
+
+
+def _scale(row: Row, base: float) -> float:
+    apart = 1.0 if row["apart"] is None else row["apart"]
+    return max(float(apart), 0.05) * (base + 1 / math.sqrt(row["source_count"]))
+
+
+def fit(rows: Sequence[Row]) -> tuple[float, float]:
+    """Base and factor: the narrowest intervals, on average, that hold the truth in 90 % of these runs."""
+    best = (math.inf, 0.0, 0.0)
+    for base in _BASES:
+        scales = np.array([_scale(row, base) for row in rows])
+        off = np.array([abs(row["estimate"] - row["returned"]) for row in rows])
+        factor = float(np.quantile(off / scales, min(_LEVEL * (1 + 1 / len(rows)), 1.0)))
+        best = min(best, (float(np.mean(factor * scales)), base, factor))
+    return best[1], best[2]
+
+
+def write_widths(rows: Sequence[Row], out: Path) -> str:
+    """Fit on all closed-set tasks and write the table."""
+    base, factor = fit([row for row in rows if row["kind"] in CLOSED])
+    out.write_text(json.dumps({"base": base, "factor": round(factor, 3)}) + "\n", encoding="utf-8")
+    return f"base {base}, factor {factor:.3f}"
