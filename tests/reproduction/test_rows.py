@@ -1,10 +1,14 @@
 """Which runs a table needs, and which of them share a source-only network."""
 
 import pytest
+from documents import ROOT
 
 from calida.errors import InputError
 from calida.recipes import get_recipe
+from calida.studies import Results
 from calida.studies.engine import starts_first
+from reproduction.older_records import FLAT_NAMES
+from reproduction.page import RESULTS
 from reproduction.study import plan_study
 from reproduction.tables import MNIST_USPS, NUM_SAMPLES, TABLES
 from reproduction.tasks import PROTOCOLS
@@ -53,3 +57,10 @@ def test_another_papers_method_is_named_and_not_run():
     gta = next(row for row in TABLES["table3"].rows if row.name.startswith("GTA"))
     assert (gta.recipe, gta.paper) == (None, 77.1)
     assert len(plan_study("table3", PROTOCOLS["main"], [0]).jobs) == len(TABLES["table3"].rows) - 1
+
+
+def test_records_that_are_committed_are_those_of_todays_jobs():
+    """Settings and options get company over time; what a finished run did is still found under today's key."""
+    known = Results(ROOT / RESULTS, FLAT_NAMES).records
+    wanted = {job.key for job in plan_study("table2b", PROTOCOLS["main"], range(4)).jobs}
+    assert len(known.keys() & wanted) == 12

@@ -34,7 +34,7 @@ _DECISIVE = (
     *("recipe", "seed", "backbone", "head", "validation", "choice", "calibration", "guard", "size", "precision"),
     "encoder",
 )
-_DEFAULTS = {"precision": "fp32"}  # of what older records do not have
+_DEFAULTS = {"precision": "fp32", "encoder": "auto"}  # of what older records do not have
 _RETURNED = ("source", "target", "oracle", "oracle_uncalibrated")
 _SECONDS_BETWEEN_TURNS = 0.5
 _TRAINED_ON_SHOWN = 2000  # samples that a network was trained on, to see how well it knows them
