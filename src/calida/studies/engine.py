@@ -82,7 +82,10 @@ class Engine:
             raise InputError(f"no Dask scheduler answers at {self.scheduler}: {error}") from None
         with client:
             if not client.ncores():
-                client.wait_for_workers(1, timeout=_SECONDS_FOR_WORKERS)
+                try:
+                    client.wait_for_workers(1, timeout=_SECONDS_FOR_WORKERS)
+                except TimeoutError:
+                    raise InputError(f"no worker has joined the Dask scheduler at {self.scheduler}") from None
             with joblib.parallel_config("dask", client=client, wait_for_workers_timeout=_SECONDS_FOR_WORKERS):
                 yield
 
