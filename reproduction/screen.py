@@ -9,9 +9,10 @@ from typing import Any
 from rich.table import Column
 from rich.table import Table as Grid
 
-from calida.cli.screen import Screen, plain
+from calida.cli.screen import Screen
 from calida.model import Network
 from calida.studies import StudyTask
+from calida.terminal import plain
 from reproduction.claims import examine_claims
 from reproduction.memory import memory_plan
 from reproduction.summary import CHOICES, Records, base_lines, table_lines

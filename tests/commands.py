@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 from unittest import mock
 
-from calida.cli import main
+from calida.cli.app import run
 
 
 def quick(rounds):
@@ -23,7 +23,7 @@ QUICK = quick(rounds=2)
 
 def calida_command(*words, cwd=None):
     """`calida` in this process."""
-    return command(main, "calida", *words, cwd=cwd)
+    return command(run, "calida", *words, cwd=cwd)
 
 
 def command(run, name, *words, cwd=None):

@@ -19,6 +19,7 @@ PACKAGE = ROOT / "src" / "calida"
 FLOORS = [
     "version",
     "errors",
+    "terminal",
     "json_values",
     "run_warnings",
     "files",
@@ -37,6 +38,7 @@ FLOORS = [
     "validation",
     "estimation",
     "training",
+    "progress",
     "recipes",
     "adaptation",
     "estimator",

@@ -5,7 +5,8 @@ import io
 from histories import labeled
 from rich.console import Console
 
-from calida.cli.screen import Screen, plain
+from calida.cli.screen import Screen
+from calida.terminal import plain
 from calida.training import PhasePlan, RunStarted, StepTaken
 from calida.validation import RoundRecord
 

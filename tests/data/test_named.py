@@ -432,7 +432,7 @@ def test_labels_of_any_whole_kind_are_labels(tmp_path, kind):
 
 
 def test_the_command_downloads_a_set_and_a_run_reads_it(web, tmp_path, monkeypatch, capsys):
-    from calida.cli import main
+    from calida.cli.app import run
 
     _, _, files = in_format("mnist")
     monkeypatch.setitem(NAMED, "mnist", dataclasses.replace(NAMED["mnist"], remotes=tuple(serve(web, files))))
@@ -441,7 +441,7 @@ def test_the_command_downloads_a_set_and_a_run_reads_it(web, tmp_path, monkeypat
     def command(*words):
         monkeypatch.setattr(sys, "argv", ["calida", *words])
         with pytest.raises(SystemExit) as end:
-            main()
+            run()
         return end.value.code or 0
 
     web.files = {}

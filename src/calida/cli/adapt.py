@@ -5,14 +5,14 @@ from __future__ import annotations
 import re
 import shlex
 import sys
-from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from calida.adaptation import MODELS
 from calida.cli.options import (
+    CALIBRATIONS,
+    MODELS,
     AsJson,
     Columns,
     Device,
@@ -28,19 +28,19 @@ from calida.cli.options import (
 )
 from calida.cli.screen import Screen
 from calida.cli.stopping import terminable
-from calida.data import INSIDE
 from calida.errors import InputError
-from calida.estimation import CALIBRATIONS
-from calida.runs import Metrics, RunConfig, RunFolder, execute
+
+if TYPE_CHECKING:
+    from calida.runs import Metrics, RunConfig
 
 # The target's digits have 8 pixels: a frame of 20 loses none of them and trains twice as fast as MNIST's 28.
-DEMO = RunConfig(
-    source="mnist-5k",
-    target="uci-digits",
-    target_labels=INSIDE,
-    size=20,
-    settings={"epochs": 20, "rounds": 7, "passes": 1, "min_batches_per_epoch": 1, "min_batches_per_round": 1},
-)
+DEMO: dict[str, Any] = {
+    "source": "mnist-5k",
+    "target": "uci-digits",
+    "target_labels": "inside",
+    "size": 20,
+    "settings": {"epochs": 20, "rounds": 7, "passes": 1, "min_batches_per_epoch": 1, "min_batches_per_round": 1},
+}
 
 
 def adapt(
@@ -179,6 +179,8 @@ def adapt(
 
     Example: calida adapt --source photos --target camera
     """
+    from calida.runs import RunConfig, RunFolder
+
     if resume and out is None:
         raise InputError("--resume needs the folder of the run: --out RUN")
     chosen = RunFolder(out).read_config() if resume and out else RunConfig()
@@ -234,15 +236,17 @@ def demo(
 
     The UCI labels are used once, at the end, to show what was gained.
     """
+    from calida.runs import RunConfig, RunFolder
+
     screen = Screen(quiet, as_json)
     screen.say("Labeled: 5,000 MNIST digits of 28 x 28 pixels. Unlabelled: 1,797 UCI digits of 8 x 8 pixels.")
     folder = RunFolder(out)
     if folder.holds_run():
         earlier = folder.read_config()
-        if (earlier.source, earlier.target) != (DEMO.source, DEMO.target):
+        if (earlier.source, earlier.target) != (DEMO["source"], DEMO["target"]):
             raise InputError(f"{out} holds another run; choose another --out")
         folder.remove()
-    metrics = _run(screen, replace(DEMO, seed=seed), out, False, _command_line())
+    metrics = _run(screen, RunConfig().changed({**DEMO, "seed": seed}), out, False, _command_line())
     before, after = (metrics[side]["oracle"] for side in ("source_only", "adapted"))
     screen.say(
         f"Without a single target label, accuracy on the new digits went from {before['accuracy']:.1%} to "
@@ -257,6 +261,8 @@ def demo(
 
 def _run(screen: Screen, config: RunConfig, folder: Path, resume: bool, command: str) -> Metrics:
     """Execute with progress; an interruption leaves a run that can be resumed, and says how."""
+    from calida.runs import RunFolder, execute
+
     with terminable():
         try:
             with screen.progress() as progress:

@@ -6,22 +6,18 @@ import sys
 from typing import Annotated
 
 import typer
-from rich.table import Table
 
-from calida.adaptation import AUTO, AUTO_RECIPES
 from calida.cli.adapt import adapt, demo
 from calida.cli.data import data_app
 from calida.cli.encoders import cache_app, embed, encoders
 from calida.cli.label import label
 from calida.cli.options import AsJson
 from calida.cli.results import evaluate, predict, report
-from calida.cli.screen import Screen, plain
+from calida.cli.screen import Screen
 from calida.cli.select import select
 from calida.cli.study import study
 from calida.errors import CalidaError, InputError
-from calida.recipes import RECIPES, get_recipe
-from calida.recipes.document import settings_page
-from calida.recipes.settings import to_plain
+from calida.terminal import plain
 from calida.version import __version__
 
 app = typer.Typer(
@@ -33,7 +29,7 @@ app = typer.Typer(
 )
 
 
-def main() -> None:
+def run() -> None:
     """Run a command; what the user can mend is one sentence and exit code 2."""
     try:
         app()
@@ -59,6 +55,13 @@ def recipes(
     as_json: AsJson = False,
 ) -> None:
     """List the methods, or show every setting of one."""
+    from rich.table import Table
+
+    from calida.adaptation import AUTO, AUTO_RECIPES
+    from calida.recipes import RECIPES, get_recipe
+    from calida.recipes.document import settings_page
+    from calida.recipes.settings import to_plain
+
     if markdown:
         print(settings_page(), end="")
         return

@@ -4,24 +4,17 @@ from __future__ import annotations
 
 import shutil
 from functools import partial
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.progress import (
-    BarColumn,
-    DownloadColumn,
-    Progress,
-    TaskID,
-    TextColumn,
-    TimeRemainingColumn,
-    TransferSpeedColumn,
-)
-from rich.table import Table
 
 from calida.cli.options import AsJson, Quiet
-from calida.cli.screen import Screen, plain
-from calida.data import NAMED, data_folder, fetch_named, is_present, named_path
+from calida.cli.screen import Screen
 from calida.errors import InputError
+from calida.terminal import plain
+
+if TYPE_CHECKING:
+    from rich.progress import Progress, TaskID
 
 data_app = typer.Typer(no_args_is_help=True, help="Named data sets: what is there, and downloads.")
 
@@ -29,6 +22,10 @@ data_app = typer.Typer(no_args_is_help=True, help="Named data sets: what is ther
 @data_app.command("list")
 def list_(as_json: AsJson = False) -> None:
     """Show the named sets and which of them are there."""
+    from rich.table import Table
+
+    from calida.data import NAMED, data_folder, is_present
+
     screen, folder = Screen(as_json=as_json), data_folder()
     there = {name: is_present(name, folder) for name in NAMED}
     title = plain(f"in {folder} (CALIDA_DATA names another folder)")
@@ -47,6 +44,17 @@ def get(
     as_json: AsJson = False,
 ) -> None:
     """Download sets from their official addresses; a broken transfer goes on where it stopped."""
+    from rich.progress import (
+        BarColumn,
+        DownloadColumn,
+        Progress,
+        TextColumn,
+        TimeRemainingColumn,
+        TransferSpeedColumn,
+    )
+
+    from calida.data import NAMED, data_folder, fetch_named, is_present, named_path
+
     screen, folder = Screen(quiet, as_json), data_folder()
     places = {}
     for name in names:

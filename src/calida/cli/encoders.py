@@ -7,32 +7,14 @@ import time
 from pathlib import Path
 from typing import Annotated
 
-import numpy as np
 import typer
-from rich.table import Table
 
-from calida.adaptation.checks import choose_device
 from calida.cli.options import AsJson, Device, Quiet, SkipUnreadable, Text, Workers
-from calida.cli.screen import Screen, plain
+from calida.cli.screen import Screen
 from calida.cli.stopping import terminable
-from calida.data import ColumnChoice, Loading, read_collection
-from calida.encoders import (
-    PACKAGED,
-    EmbeddingCache,
-    cache_folder,
-    clear_cache,
-    embedding_precision,
-    install_command,
-    installed_encoders,
-    list_cache,
-    load_encoder,
-)
-from calida.encoders import (
-    embed as compute,
-)
 from calida.errors import InputError, MissingExtraError
 from calida.files import write_atomically
-from calida.seeds import Seeds
+from calida.terminal import plain
 
 cache_app = typer.Typer(no_args_is_help=True, help="Embeddings that were computed before.")
 _HUBS = {
@@ -44,6 +26,10 @@ _HUBS = {
 
 def encoders(as_json: AsJson = False) -> None:
     """List the pre-trained networks by name, and which are installed."""
+    from rich.table import Table
+
+    from calida.encoders import PACKAGED
+
     screen = Screen(as_json=as_json)
     table = Table("encoder", "reads", "what it is", "installed")
     for name, one in PACKAGED.items():
@@ -73,6 +59,20 @@ def embed(
 
     What is known is not computed again; stopped, the same command goes on where it was.
     """
+    import numpy as np
+
+    from calida.adaptation.checks import choose_device
+    from calida.data import ColumnChoice, Loading, read_collection
+    from calida.encoders import (
+        EmbeddingCache,
+        embedding_precision,
+        install_command,
+        installed_encoders,
+        load_encoder,
+    )
+    from calida.encoders import embed as compute
+    from calida.seeds import Seeds
+
     screen = Screen(quiet, as_json)
     collection = read_collection(source, Seeds(0), False, ColumnChoice(text=text))
     if collection.kind == "feature vectors":
@@ -118,6 +118,10 @@ def embed(
 @cache_app.command("list")
 def list_(as_json: AsJson = False) -> None:
     """Show what is kept, by encoder."""
+    from rich.table import Table
+
+    from calida.encoders import cache_folder, list_cache
+
     screen, kept = Screen(as_json=as_json), list_cache()
     title = plain(f"in {cache_folder()} (CALIDA_CACHE names another folder)")
     table = Table("encoder", "weights", "samples", "size", title=title, title_justify="left")
@@ -134,6 +138,8 @@ def clear(
     as_json: AsJson = False,
 ) -> None:
     """Remove what is kept; it is computed again when it is needed."""
+    from calida.encoders import clear_cache, list_cache
+
     screen = Screen(quiet, as_json)
     if encoder is not None and encoder not in {one.name for one in list_cache()}:
         raise InputError(f"nothing is kept of an encoder {encoder!r}; see: calida cache list")

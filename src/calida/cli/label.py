@@ -10,7 +10,6 @@ import typer
 
 from calida.cli.options import AsJson, Quiet, RunPath
 from calida.cli.screen import Screen
-from calida.runs import write_label_files
 
 
 def label(
@@ -27,6 +26,8 @@ def label(
 
     What the labels say of the whole target: calida evaluate RUN --labels FILE
     """
+    from calida.runs import write_label_files
+
     screen = Screen(quiet, as_json)
     files, count = write_label_files(run, budget, out, seed)
     screen.say(f"{count:,} samples to label in {files.sheet}: open it in a browser, or fill in {files.labels}")

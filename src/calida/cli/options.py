@@ -10,6 +10,11 @@ import typer
 from calida.errors import InputError
 from calida.files import parse_toml
 
+# Names to choose from, for help texts: what they name takes seconds to import. A test compares both.
+MODELS = ("network", "mlp", "logistic", "forest", "hgb", "auto")
+CALIBRATIONS = ("none", "source", "transcal", "pseudocal", "matched")
+SCORES = ("confidence", "entropy", "mutual-information", "sum")
+
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but errors.", rich_help_panel="Output")]
 AsJson = Annotated[
     bool,

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from calida.adaptation import Adapted, load
 from calida.cli.options import (
+    SCORES,
     AsJson,
     Device,
     Label,
@@ -21,22 +21,12 @@ from calida.cli.options import (
     checks_scale,
 )
 from calida.cli.screen import Screen
-from calida.data import Loading, Place, SavedPreparation, class_indices
 from calida.errors import CheckpointError, InputError
-from calida.json_values import to_json
-from calida.model import check_abstention
-from calida.report import measure_groups
-from calida.runs import (
-    Metrics,
-    RunFolder,
-    evaluate_run,
-    evaluate_with_labels,
-    open_new,
-    republish,
-    write_predictions,
-)
-from calida.uncertainty import SCORES, measure_answers
-from calida.validation import describe_target
+
+if TYPE_CHECKING:
+    from calida.adaptation import Adapted
+    from calida.data import Loading, SavedPreparation
+    from calida.runs import Metrics
 
 
 def predict(
@@ -83,6 +73,13 @@ def predict(
     as_json: AsJson = False,
 ) -> None:
     """Predict new samples with the classifier of a finished run, with uncertainties."""
+    from calida.adaptation import load
+    from calida.data import Loading, Place
+    from calida.json_values import to_json
+    from calida.model import check_abstention
+    from calida.runs import RunFolder, open_new, write_predictions
+    from calida.validation import describe_target
+
     if domain not in ("source", "target"):
         raise InputError(f"--domain is source or target, not {domain!r}")
     check = checks_scale(on_mismatch)
@@ -162,6 +159,9 @@ def evaluate(
 
     Without DATA the figures are added to the run's metrics.json and report.
     """
+    from calida.data import Loading
+    from calida.runs import evaluate_run, evaluate_with_labels
+
     screen, check = Screen(quiet, as_json), checks_scale(on_mismatch)
     if labels is not None:
         if any(one is not None for one in (data, target_labels, by)):
@@ -185,6 +185,12 @@ def evaluate(
 def _evaluate_other(
     run: Path, data: str, label: str | None, device: str | None, loading: Loading, check_scale: bool, by: str | None
 ) -> Metrics:
+    from calida.adaptation import load
+    from calida.data import class_indices
+    from calida.report import measure_groups
+    from calida.runs import open_new
+    from calida.uncertainty import measure_answers
+
     adapted = load(run, device)
     preparation = _preparation(adapted, run)
     loaded = open_new(data, preparation, loading, True, label, "target", check_scale, device)
@@ -206,6 +212,8 @@ def report(
     as_json: AsJson = False,
 ) -> None:
     """Draw the report of finished runs again, from what their folders hold."""
+    from calida.runs import republish
+
     screen = Screen(quiet, as_json)
     drawn = {str(run): str(republish(run)) for run in runs}
     for path in drawn.values():

@@ -6,16 +6,15 @@ import json
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
-from rich.markup import escape
-from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn, TimeRemainingColumn
-from rich.table import Table
 
-from calida.runs import Metrics, RunData
-from calida.training import RunEvent, RunStarted, StepTaken, round_line
-from calida.validation import RoundRecord
+from calida.terminal import plain
+
+if TYPE_CHECKING:
+    from calida.progress import TrainingProgress
+    from calida.runs import Metrics, RunData
 
 
 class Screen:
@@ -50,6 +49,8 @@ class Screen:
 
     def show_result(self, metrics: Metrics) -> None:
         """Source-only against adapted, side by side."""
+        from rich.table import Table
+
         table = Table(title="source only against adapted", title_justify="left")
         for column in ("", "source only", "adapted"):
             table.add_column(column, justify="left" if not column else "right")
@@ -63,6 +64,8 @@ class Screen:
 
     def show_groups(self, groups: Mapping[str, Any]) -> None:
         """Accuracy for each value of a column, measured with labels."""
+        from rich.table import Table
+
         table = Table(title=plain(f"target accuracy (oracle) by {groups['column']}"), title_justify="left")
         for column in (groups["column"], "rows", "source only", "adapted", "95 % interval"):
             table.add_column(plain(column), justify="left" if column == groups["column"] else "right")
@@ -102,23 +105,10 @@ class Screen:
 
     @contextmanager
     def progress(self) -> Iterator[TrainingProgress]:
-        columns = (
-            TextColumn("{task.description}"),
-            BarColumn(),
-            TextColumn("{task.percentage:>3.0f} %"),
-            TextColumn("{task.fields[rate]}"),
-            TimeElapsedColumn(),
-            TextColumn("left"),
-            TimeRemainingColumn(),
-        )
-        with Progress(*columns, console=self.console, transient=True, disable=not self.console.is_terminal) as bars:
-            yield TrainingProgress(bars)
+        from calida.progress import training_progress
 
-
-def plain(text: str) -> str:
-    """Text from the user's disk as the terminal may have it: no markup, and control characters as escapes."""
-    visible = "".join(one if one.isprintable() else one.encode("unicode_escape").decode() for one in text)
-    return escape(visible)
+        with training_progress(self.console) as progress:
+            yield progress
 
 
 _ROWS = (
@@ -139,57 +129,3 @@ _FILES = {
     "metrics.json": "all figures",
     "config.toml": "every setting, for calida adapt --config",
 }
-
-
-class TrainingProgress:
-    """Turns the records of a run into bars: one for reading, one for training as a whole."""
-
-    def __init__(self, bars: Progress) -> None:
-        self.bars = bars
-        self.reading: dict[str, TaskID] = {}
-        self.task: TaskID | None = None
-        self.behind = 0.0  # samples of finished rounds
-        self.ahead: dict[str, float] = {}  # samples that are expected of a round, by phase
-
-    def read(self, name: str, done: int, total: int) -> None:
-        if name not in self.reading:
-            words = name if " " in name else f"reading {name}"
-            self.reading[name] = self.bars.add_task(words, total=total, rate="")
-        self.bars.update(self.reading[name], completed=done, rate=f"{done:,} of {total:,}")
-        if done == total:
-            self.bars.remove_task(self.reading.pop(name))
-
-    def observe(self, event: RunEvent) -> None:
-        if isinstance(event, RunStarted):
-            self._start(event)
-        elif isinstance(event, StepTaken):
-            self._move(event, event.step / event.steps)
-        else:
-            self._move(event, 1.0)
-            self.behind += self.ahead[event.phase]
-            self.bars.console.print(plain(round_line(event)))
-
-    def _start(self, event: RunStarted) -> None:
-        self.ahead = {phase.phase: phase.samples / max(phase.rounds, 1) for phase in event.phases}
-        recipe = event.recipe
-        history = [done for done in event.history if done.recipe == recipe]  # where several are tried
-        self.behind = sum(self.ahead.get(done.phase, 0.0) for done in history)
-        total = sum(phase.samples for phase in event.phases)
-        if self.task is not None:
-            self.bars.remove_task(self.task)
-        if recipe is not None:
-            self.bars.console.print(f"recipe {plain(recipe)}")
-        self.task = self.bars.add_task("training", total=total, completed=round(self.behind), rate="")
-        if history:
-            self.bars.console.print(f"going on after {len(history)} finished rounds")
-
-    def _move(self, place: StepTaken | RoundRecord, share: float) -> None:
-        assert self.task is not None
-        here = f"{place.phase} {place.round + 1}/{place.rounds}"
-        speed = self.bars.tasks[self.bars.task_ids.index(self.task)].speed
-        self.bars.update(
-            self.task,
-            description=here,
-            completed=self.behind + share * self.ahead[place.phase],
-            rate="" if speed is None else f"{speed:,.0f} samples/s",
-        )

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.table import Table
 
 from calida.cli.options import AsJson, Quiet
-from calida.cli.screen import Screen, plain
-from calida.runs import RunFolder, select_run
-from calida.validation import DECIDING, Selection
+from calida.cli.screen import Screen
+from calida.terminal import plain
+
+if TYPE_CHECKING:
+    from calida.validation import Selection
 
 
 def select(
@@ -23,6 +24,8 @@ def select(
 
     Recipes, seeds, settings and networks may differ; the target may not.
     """
+    from calida.runs import RunFolder, select_run
+
     screen = Screen(quiet, as_json)
     selection = select_run(runs)
     show_selection(screen, selection)
@@ -38,6 +41,10 @@ def select(
 
 
 def show_selection(screen: Screen, selection: Selection) -> None:
+    from rich.table import Table
+
+    from calida.validation import DECIDING
+
     table = Table("run", *selection.picks, title="validators; * marks each one's own choice", title_justify="left")
     for name, row in sorted(selection.table.items(), key=lambda item: -item[1][DECIDING]):
         table.add_row(plain(name), *(f"{row[one]:.3f}{'*' * (pick == name)}" for one, pick in selection.picks.items()))

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.table import Table
 
 from calida.cli.options import AsJson, Device, Quiet
-from calida.cli.screen import Screen, plain
+from calida.cli.screen import Screen
 from calida.cli.select import show_selection
-from calida.cli.study_screen import run_jobs
-from calida.runs import select_run
-from calida.studies import Engine, Results, RunRecord, StudyPlan
+from calida.terminal import plain
+
+if TYPE_CHECKING:
+    from calida.studies import RunRecord
 
 
 def study(
@@ -37,6 +37,10 @@ def study(
     as_json: AsJson = False,
 ) -> None:
     """Run recipes x variants x seeds, side by side and resumable, and choose a winner without target labels."""
+    from calida.cli.study_screen import run_jobs
+    from calida.runs import select_run
+    from calida.studies import Engine, Results, StudyPlan
+
     screen = Screen(quiet, as_json)
     plan = StudyPlan.read(file)
     place = out or Path("runs") / plan.name
@@ -59,6 +63,8 @@ def study(
 
 
 def _show(screen: Screen, done: dict[str, RunRecord]) -> None:
+    from rich.table import Table
+
     measured = any("oracle" in record["returned"] for record in done.values())
     columns = ["run", "estimated accuracy", *["measured with labels"] * measured, "returned"]
     table = Table(*columns, title="finished runs", title_justify="left")

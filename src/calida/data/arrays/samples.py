@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import multiprocessing
 import os
+import signal
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -88,7 +89,7 @@ def read_ahead(dataset: Dataset[Item], items: Sequence[Rows], workers: int) -> I
         prefetch_factor=4,
         multiprocessing_context=_start_method(),
         generator=torch.Generator(),  # or the loader would draw from the global one
-        worker_init_fn=_one_thread,
+        worker_init_fn=_begin_worker,
     )
     try:
         yield from loader
@@ -103,7 +104,9 @@ def _start_method() -> str:
     return method if method in known else known[0]
 
 
-def _one_thread(worker: int) -> None:
+def _begin_worker(worker: int) -> None:
+    """One thread; and Ctrl-C, which a terminal sends to all processes, is left to the one that started this."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
     torch.set_num_threads(1)
 
 

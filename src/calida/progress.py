@@ -1,0 +1,84 @@
+"""A run's progress as bars, in a terminal or a notebook: reading, training, rate and time left."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+from calida.terminal import plain
+from calida.training import RunEvent, RunStarted, StepTaken, round_line
+from calida.validation import RoundRecord
+
+
+@contextmanager
+def training_progress(console: Console) -> Iterator[TrainingProgress]:
+    """Bars on this console while the run goes on; where nobody looks, in a file or a pipe, only a line a round."""
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TextColumn("{task.percentage:>3.0f} %"),
+        TextColumn("{task.fields[rate]}"),
+        TimeElapsedColumn(),
+        TextColumn("left"),
+        TimeRemainingColumn(),
+    )
+    seen = console.is_terminal or console.is_jupyter
+    with Progress(*columns, console=console, transient=True, disable=not seen) as bars:
+        yield TrainingProgress(bars)
+
+
+class TrainingProgress:
+    """Turns the records of a run into bars: one for reading, one for training as a whole."""
+
+    def __init__(self, bars: Progress) -> None:
+        self.bars = bars
+        self.reading: dict[str, TaskID] = {}
+        self.task: TaskID | None = None
+        self.behind = 0.0  # samples of finished rounds
+        self.ahead: dict[str, float] = {}  # samples that are expected of a round, by phase
+
+    def read(self, name: str, done: int, total: int) -> None:
+        if name not in self.reading:
+            words = name if " " in name else f"reading {name}"
+            self.reading[name] = self.bars.add_task(words, total=total, rate="")
+        self.bars.update(self.reading[name], completed=done, rate=f"{done:,} of {total:,}")
+        if done == total:
+            self.bars.remove_task(self.reading.pop(name))
+
+    def observe(self, event: RunEvent) -> None:
+        if isinstance(event, RunStarted):
+            self._start(event)
+        elif isinstance(event, StepTaken):
+            self._move(event, event.step / event.steps)
+        else:
+            self._move(event, 1.0)
+            self.behind += self.ahead[event.phase]
+            self.bars.console.print(plain(round_line(event)))
+
+    def _start(self, event: RunStarted) -> None:
+        self.ahead = {phase.phase: phase.samples / max(phase.rounds, 1) for phase in event.phases}
+        recipe = event.recipe
+        history = [done for done in event.history if done.recipe == recipe]  # where several are tried
+        self.behind = sum(self.ahead.get(done.phase, 0.0) for done in history)
+        total = sum(phase.samples for phase in event.phases)
+        if self.task is not None:
+            self.bars.remove_task(self.task)
+        if recipe is not None:
+            self.bars.console.print(f"recipe {plain(recipe)}")
+        self.task = self.bars.add_task("training", total=total, completed=round(self.behind), rate="")
+        if history:
+            self.bars.console.print(f"going on after {len(history)} finished rounds")
+
+    def _move(self, place: StepTaken | RoundRecord, share: float) -> None:
+        assert self.task is not None
+        here = f"{place.phase} {place.round + 1}/{place.rounds}"
+        speed = self.bars.tasks[self.bars.task_ids.index(self.task)].speed
+        self.bars.update(
+            self.task,
+            description=here,
+            completed=self.behind + share * self.ahead[place.phase],
+            rate="" if speed is None else f"{speed:,.0f} samples/s",
+        )
