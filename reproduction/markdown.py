@@ -47,7 +47,9 @@ def made_with(mine: Sequence[RunRecord]) -> str:
         return "Not run."
     seeds = sorted({one["seed"] for one in mine})
     versions = sorted({", ".join(f"{name} {value}" for name, value in one["versions"].items()) for one in mine})
-    machines = sorted({f"{one['machine']}, {one.get('precision', 'fp32')}" for one in mine})
+    machines = sorted(
+        {f"{one['machine']}, {one.get('precision_used') or one.get('precision', 'fp32')}" for one in mine}
+    )
     seconds = sum(one["seconds"] for one in mine)
     return (
         f"{len(mine)} run{'s' * (len(mine) > 1)}, seed{'s' * (len(seeds) > 1)} {listed(seeds)}; "

@@ -24,6 +24,7 @@ FLOORS = [
     "run_warnings",
     "files",
     "allocator",
+    "devices",
     "seeds",
     "uncertainty",
     "data",

@@ -14,10 +14,11 @@ from torch import Tensor, nn
 from calida.adaptation.checks import Array, choose_device, whole
 from calida.adaptation.models import CANNOT_BE_SAVED, blank_classifier
 from calida.data import ImageFiles, SavedPreparation, Scale, as_frame, as_inputs, check_scale, is_frame
+from calida.devices import has_bf16
 from calida.errors import CheckpointError, InputError
 from calida.estimation import Estimate, SetCalibration, check_level
 from calida.json_values import from_json, to_json
-from calida.model import AnyClassifier, Network, Prediction, predict
+from calida.model import AnyClassifier, Classifier, Network, Prediction, predict
 from calida.recipes import Recipe
 from calida.run_warnings import RunWarning
 from calida.seeds import Seeds
@@ -199,4 +200,6 @@ def read_adapted(folder: Path, name: str, device: torch.device | str | None, bac
     classifier = blank_classifier(network, Seeds(seed), backbone)
     load_weights(classifier, {k: v for k, v in bundle.tensors.items() if not k.startswith(f"{_SETS}/")}, folder)
     classifier.eval().to(choose_device(device))
+    if isinstance(classifier, Classifier) and not has_bf16(classifier.device):
+        classifier.precision = "fp32"  # which is faster here, and rounds less
     return Adapted(classifier, network, recipe, seed, history, None, preparation, trust, set_calibration=sets)

@@ -15,7 +15,7 @@ from calida.adaptation.models import AUTO, fitted_recipe, is_network
 from calida.errors import InputError
 from calida.estimation import DEFAULT_CALIBRATION, check_calibration
 from calida.families import NETWORK
-from calida.model import Precision
+from calida.model import AUTO_PRECISION, Precision
 from calida.recipes import DEFAULT_FITTED_RECIPE, DEFAULT_RECIPE, Recipe, default_recipe, get_recipe
 from calida.validation import DEFAULT_RULE, check_rule
 
@@ -30,7 +30,8 @@ class RunOptions:
     model: Any = NETWORK  # or mlp, logistic, forest, hgb, auto, or an estimator in the manner of scikit-learn
     seed: int = 0
     device: str | torch.device | None = None  # the GPU where there is one
-    precision: str = "fp32"  # of the backbone: fp32 or bf16
+    precision: str = "fp32"  # of the backbone: fp32, bf16, or what a short trial finds faster
+    compile: bool = False  # the backbone, by torch.compile, on a GPU
     backbone: str | nn.Module = "auto"
     backbone_weights: str | None = None  # a safetensors file that the backbone begins with
     head: str = "auto"
@@ -69,8 +70,11 @@ class RunOptions:
         check_rule(self.choice)
         check_calibration(self.calibration)
         choose_device(self.device)
-        if self.precision not in typing.get_args(Precision):
-            raise InputError(f"precision is one of {', '.join(typing.get_args(Precision))}, not {self.precision!r}")
+        known = (AUTO_PRECISION, *typing.get_args(Precision))
+        if self.precision not in known:
+            raise InputError(f"precision is one of {', '.join(known)}, not {self.precision!r}")
+        if self.compile and choose_device(self.device).type != "cuda":
+            raise InputError("compiling pays on a GPU alone, and this run has none", "compile")
         if not is_network(self.model) and (self.backbone != "auto" or self.backbone_weights is not None):
             raise InputError("a backbone belongs to a network; leave it out, or the model")
         if not isinstance(self.backbone, str | nn.Module):

@@ -23,12 +23,12 @@ from calida.data import Scale, compare_domains, describe_balance, digest, has_co
 from calida.errors import InputError
 from calida.estimation import SetCalibration
 from calida.families import Family
-from calida.model import CUSTOM, AnyClassifier, Classifier, Network
+from calida.model import AUTO_PRECISION, CUSTOM, AnyClassifier, Classifier, Network, Precision, faster_precision
 from calida.objective import Weighted, parameter_positions
 from calida.recipes import Recipe, phases
 from calida.run_warnings import RunWarning
 from calida.seeds import Seeds
-from calida.training import SOURCE_PHASE, Domains, Observe, RoundChoice, RoundMeasures, Run, run_rounds
+from calida.training import SOURCE_PHASE, Domains, Observe, RoundChoice, RoundMeasures, Run, run_rounds, saved_identity
 from calida.validation import DomainPredictions, Predictor, RoundRecord, collapse, describe_labeled, prefers, validate
 
 
@@ -70,6 +70,9 @@ class Task:
         recipe = recipe.fitted_to(domains.source.x.shape, has_colors(domains.target))
         network = self._network(recipe, family)
         classifier = self._classifier(network, recipe)
+        if isinstance(classifier, Classifier):
+            classifier.precision = self._precision(classifier, recipe, folder if resume else None)
+            network = replace(network, precision=classifier.precision)
         checks = self.checks if options.guard or recipe.uses_panel else None
         if recipe.uses_panel and checks is None:  # the classifier labels by itself
             recipe = recipe.with_settings({"labeler": "own"})
@@ -133,10 +136,24 @@ class Task:
             classifier.load_state_dict(self._fitting_start(network))
         classifier.to(choose_device(options.device))
         if isinstance(classifier, Classifier):
-            classifier.precision = options.precision  # type: ignore[assignment]
+            if options.compile:
+                if recipe.gradient_variance.weight:
+                    raise InputError("gradient variance has second derivatives, which compiled networks do not give")
+                classifier.backbone.compile()
             if recipe.gradient_variance.grouped:
                 parameter_positions(classifier, recipe.gradient_variance.part)  # fails now if none matches
         return classifier
+
+    def _precision(self, classifier: Classifier, recipe: Recipe, resumed: Path | None) -> Precision:
+        """As asked for; else that of the run that is resumed or begun with, else what a trial finds faster."""
+        options, shape = self.options, tuple(self.domains.source.x.shape[1:])
+        if options.precision != AUTO_PRECISION:
+            return options.precision  # type: ignore[return-value]
+        if resumed is not None and (saved := saved_identity(resumed)) is not None:
+            return Network.from_json(saved["network"]).precision
+        if self.start is not None:
+            return self.start.network.precision
+        return faster_precision(classifier, shape, recipe.optimization.batch_size, Seeds(options.seed))
 
     def _network(self, recipe: Recipe, family: Family | None) -> Network:
         shape, classes = tuple(self.domains.source.x.shape[1:]), self.domains.num_classes
@@ -188,7 +205,6 @@ class Task:
             "start": self._start_identity(),
             "choice": self.options.choice,
             "guard": self.options.guard,
-            "precision": self.options.precision,
         }
 
 

@@ -89,6 +89,17 @@ def adapt(
         int | None, typer.Option(help="Makes a run repeatable; 0 by default.", rich_help_panel="Method")
     ] = None,
     device: Device = None,
+    precision: Annotated[
+        str | None,
+        typer.Option(
+            metavar="auto|fp32|bf16",
+            help="Of the network's layers; auto takes what a half-second trial finds faster.",
+            rich_help_panel="Run",
+        ),
+    ] = None,
+    compile: Annotated[
+        bool, typer.Option("--compile", help="Compile the network by torch.compile, on a GPU.", rich_help_panel="Run")
+    ] = False,
     encoder: Annotated[
         str | None,
         typer.Option(
@@ -198,6 +209,8 @@ def adapt(
         "target_labels": target_labels,
         "seed": seed,
         "device": device,
+        "precision": precision,
+        "compile": compile or None,
         "model": model,
         "backbone": backbone,
         "backbone_weights": None if backbone_weights is None else str(backbone_weights),

@@ -16,11 +16,13 @@ from calida.model.classifier import (
 )
 from calida.model.heads import BRANCHES, Head, build_head
 from calida.model.logits import Logits, draw_noise
+from calida.model.precision import AUTO_PRECISION, faster_precision
 from calida.model.predict import Prediction, check_abstention, predict
 from calida.model.sampling import Sampled, SampleNoise, dropping_only
 from calida.model.standardize import Standardize
 
 __all__ = [
+    "AUTO_PRECISION",
     "BACKBONES",
     "BRANCHES",
     "CUSTOM",
@@ -44,6 +46,7 @@ __all__ = [
     "draw_noise",
     "dropping_only",
     "evaluation_mode",
+    "faster_precision",
     "follow",
     "full_precision",
     "make_teacher",

@@ -112,8 +112,9 @@ def compact(shape: Shape) -> Backbone:
         layers += [
             nn.Conv2d(channels, width, 3, padding=1, bias=False),
             nn.BatchNorm2d(width),
-            nn.ReLU(),
+            # The largest of rectified values is the rectified largest: ReLU after it has a quarter of the work.
             nn.MaxPool2d(2, ceil_mode=True),
+            nn.ReLU(),
             nn.Dropout2d(dropout),
         ]
         channels = width

@@ -175,6 +175,7 @@ class Network:
     head: str = "auto"
     scale: Scale = Scale(False, 0.0, 0.0)  # of the source samples
     sampled: Sampled = "none"  # the dropout layers that draw weights
+    precision: Precision = "fp32"  # that the backbone was trained in, and predicts in
     model: str = "network"  # or the family of a classifier that is none
 
     def __post_init__(self) -> None:
@@ -206,6 +207,7 @@ def build_classifier(network: Network, seeds: Seeds, backbone: nn.Module | None 
         kind = kind if network.head == "auto" else network.head
         head = build_head(kind, features, network.num_classes, network.gaussian)
         classifier = Classifier(module, head, Standardize(network.input_shape), network.sampled)
+    classifier.precision = network.precision
     classifier.lay_out(torch.channels_last)
     return classifier
 

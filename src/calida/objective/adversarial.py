@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from calida.model import scratch_buffers
+from calida.model import full_precision, scratch_buffers
 from calida.objective.step import Domain, Step
 from calida.uncertainty import mean_log_probs
 
@@ -35,7 +35,11 @@ class VirtualAdversarial:
         standard = step.model.standardize(step.batches[self.domain].x)
         generator = step.seeds.generator(f"{self.domain} adversarial", standard.device)
         direction = torch.randn(standard.shape, generator=generator, device=standard.device, dtype=standard.dtype)
-        with scratch_buffers(step.model):
+        rounded = step.model.precision != "fp32"
+        with scratch_buffers(step.model), full_precision(step.model):  # in bf16 the probe would be lost in rounding
+            if rounded:
+                with torch.no_grad():
+                    clean = self._log_probs(step, standard)
             for _ in range(self.iterations):
                 probe = (self.probe * _unit(direction)).requires_grad_()
                 with torch.enable_grad():
@@ -44,8 +48,10 @@ class VirtualAdversarial:
             return self._divergence(step, clean, standard + self.radius * _unit(direction))
 
     def _divergence(self, step: Step, clean: Tensor, standard: Tensor) -> Tensor:
-        moved = mean_log_probs(step.draw(self.domain, step.run(self.domain, standard).logits))
-        return (clean.exp() * (clean - moved)).sum(-1).mean()
+        return (clean.exp() * (clean - self._log_probs(step, standard))).sum(-1).mean()
+
+    def _log_probs(self, step: Step, standard: Tensor) -> Tensor:
+        return mean_log_probs(step.draw(self.domain, step.run(self.domain, standard).logits))
 
 
 def _unit(direction: Tensor) -> Tensor:

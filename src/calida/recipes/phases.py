@@ -44,6 +44,7 @@ def phases(recipe: Recipe, extra_terms: Mapping[str, Weighted] | None = None) ->
         max_batches=recipe.pretraining.max_batches_per_epoch,
         learning_rate=recipe.pretraining.learning_rate,
         final_rate_fraction=recipe.pretraining.final_rate_fraction,
+        warmup_fraction=recipe.pretraining.warmup_fraction,
         **shared,
     )
     schedule, extra = recipe.adaptation, dict(extra_terms or {})
@@ -69,6 +70,7 @@ def phases(recipe: Recipe, extra_terms: Mapping[str, Weighted] | None = None) ->
         max_batches=schedule.max_batches_per_round,
         learning_rate=schedule.learning_rate,
         final_rate_fraction=schedule.final_rate_fraction,
+        warmup_fraction=schedule.warmup_fraction,
         schedule=schedule.schedule,
         source_portion=schedule.source_portion,
         statistics=("source", "target") if schedule.statistics == "both" else ("target",),

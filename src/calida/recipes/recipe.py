@@ -11,6 +11,7 @@ from typing import Any, Literal
 from calida.errors import InputError
 from calida.recipes.settings import (
     FRACTION,
+    FRACTION_BELOW_ONE,
     FRACTION_OVER_ZERO,
     FROM_ZERO,
     FROM_ZERO_OR_INF,
@@ -72,6 +73,9 @@ class Pretraining(Settings):
     max_batches_per_epoch: int | None = setting(None, "longest epoch, however large the source is", at_least(1))
     learning_rate: float = setting(1e-3, "learning rate in the first epoch", POSITIVE)
     final_rate_fraction: float = setting(1.0, "fraction of the learning rate left in the last epoch", FRACTION)
+    warmup_fraction: float = setting(
+        0.0, "fraction of the epochs in which the learning rate rises to its value", FRACTION_BELOW_ONE
+    )
 
 
 @dataclass(frozen=True)
@@ -86,6 +90,9 @@ class Adaptation(Settings):
     max_batches_per_round: int | None = setting(None, "longest round, however large the domains are", at_least(1))
     learning_rate: float = setting(1e-3, "learning rate in the first round", POSITIVE)
     final_rate_fraction: float = setting(0.03, "fraction of the learning rate left in the last round", FRACTION)
+    warmup_fraction: float = setting(
+        0.0, "fraction of the rounds in which the learning rate rises to its value", FRACTION_BELOW_ONE
+    )
     schedule: Literal["alternate", "joint"] = setting(
         "alternate", "source and target steps in turns, or both domains in one step"
     )

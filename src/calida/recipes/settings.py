@@ -33,6 +33,7 @@ FROM_ZERO = Constraint("a number from 0 up", lambda value: 0 <= value < math.inf
 FROM_ZERO_OR_INF = Constraint("a number from 0 up, or inf", lambda value: value >= 0)
 FRACTION = Constraint("a fraction between 0 and 1", lambda value: 0 <= value <= 1)
 FRACTION_OVER_ZERO = Constraint("a fraction, more than 0 and at most 1", lambda value: 0 < value <= 1)
+FRACTION_BELOW_ONE = Constraint("a fraction from 0 to less than 1", lambda value: 0 <= value < 1)
 
 
 def setting(default: Any, words: str, constraint: Constraint | None = None) -> Any:

@@ -178,6 +178,7 @@ def _finish(
         "validators": dict(returned_record(adapted.history).validators),
         "training_seconds": round(seconds, 1),
         **facts,
+        "precision": adapted.network.precision,
         "machine": f"{platform.system()} {platform.machine()}, {torch.get_num_threads()} threads",
         "versions": {"calida": __version__, "torch": torch.__version__, "python": platform.python_version()},
     }

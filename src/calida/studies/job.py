@@ -179,6 +179,7 @@ def _record(job: Job, folder: RunFolder, metrics: Metrics, by_samples: Mapping[s
         "rounds": rounded([past.to_json() for past in history]),
         "training_seconds": round(training, 1),
         "machine": f"{platform.system()} {platform.machine()}, one thread",
+        "precision_used": metrics["precision"],
         "versions": metrics["versions"],
     }
 

@@ -1,6 +1,6 @@
 """The one loop, rounds on top of it, and checkpoints between them."""
 
-from calida.training.checkpoint import has_checkpoint, load_weights
+from calida.training.checkpoint import has_checkpoint, load_weights, saved_identity
 from calida.training.events import Observe, PhasePlan, RunEvent, RunStarted, StepTaken
 from calida.training.fit_trainer import FitTrainer
 from calida.training.loop import train
@@ -55,6 +55,7 @@ __all__ = [
     "read_bundle",
     "round_line",
     "run_rounds",
+    "saved_identity",
     "target_shares",
     "train",
     "unmet_budget",

@@ -123,6 +123,13 @@ def read_checkpoint(folder: Path, identity: Mapping[str, Any]) -> Checkpoint:
     return Checkpoint(progress, bundle.tensors, folder)
 
 
+def saved_identity(folder: Path) -> dict[str, Any] | None:
+    """What the run whose checkpoint lies here said of itself; None where there is no checkpoint."""
+    if not has_checkpoint(folder):
+        return None
+    return from_json(_Saved, read_bundle(folder, _NAME).values, f"the checkpoint in {folder}").identity
+
+
 def _differing(first: Mapping[str, Any], second: Mapping[str, Any]) -> list[str]:
     """The names of values that are not the same, of values within values too."""
     found: list[str] = []

@@ -36,6 +36,7 @@ Optimizer = Literal["adam", "sgd"]
 
 
 _MORE_PASSES = 5  # times as many as asked for, at most, for a domain that is small
+_FIRST_RATE = 0.1  # of the learning rate, where it has to rise
 SOURCE_PHASE = "pretrain"  # the phase that ends with the source-only classifier
 
 
@@ -134,6 +135,7 @@ class Phase:
     num_samples: int = 1
     learning_rate: float = 1e-3
     final_rate_fraction: float = 1.0  # of the learning rate that is left at the end of the phase
+    warmup_fraction: float = 0.0  # of the phase, in which the rate rises to its height
     optimizer: Optimizer = "adam"
     weight_decay: float = 5e-4
     schedule: Schedule = "alternate"
@@ -149,12 +151,17 @@ class Phase:
     def make_optimizer(self, parameters: Iterable[nn.Parameter]) -> torch.optim.Optimizer:
         """Adam, or SGD with Nesterov's momentum."""
         if self.optimizer == "adam":
-            return torch.optim.Adam(parameters, self.learning_rate, weight_decay=self.weight_decay)
+            return torch.optim.Adam(parameters, self.learning_rate, weight_decay=self.weight_decay, fused=True)
         return torch.optim.SGD(parameters, self.learning_rate, 0.9, weight_decay=self.weight_decay, nesterov=True)
 
     def rate(self, done: float) -> float:
-        """The learning rate when this share of the phase is done: a half cosine from the first to the final rate."""
-        left = (1 + math.cos(math.pi * done)) / 2
+        """The learning rate when this share of the phase is done: one cycle (Smith and Topin, 2019).
+
+        It rises in a straight line from a tenth, then falls by a half cosine to the final rate.
+        """
+        if done < self.warmup_fraction:
+            return self.learning_rate * (_FIRST_RATE + (1 - _FIRST_RATE) * done / self.warmup_fraction)
+        left = (1 + math.cos(math.pi * (done - self.warmup_fraction) / (1 - self.warmup_fraction))) / 2
         return self.learning_rate * (self.final_rate_fraction + (1 - self.final_rate_fraction) * left)
 
     @property
