@@ -23,6 +23,7 @@ FLOORS = [
     "json_values",
     "run_warnings",
     "files",
+    "spreadsheets",
     "allocator",
     "devices",
     "seeds",

@@ -27,6 +27,10 @@ class DownloadError(CalidaError, OSError):
     """A file cannot be fetched or stored; the message names its address and what to do."""
 
 
+class WriteError(CalidaError, OSError):
+    """A file cannot be written; the message names it, and nothing half-written is left."""
+
+
 class CheckpointError(CalidaError):
     """A saved file is truncated, foreign, or of another run."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import os
 import sys
 import tempfile
@@ -10,7 +11,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any
 
-from calida.errors import InputError
+from calida.errors import InputError, WriteError
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -24,18 +25,65 @@ else:
 
 
 def write_atomically(path: Path, content: bytes) -> None:
-    """Write beside the destination, flush to disk, then rename over it."""
-    handle, temporary = tempfile.mkstemp(prefix=".writing-", dir=path.parent)
+    """Write beside the destination, flush to disk, then rename over it; WriteError names what could not be written."""
+    with writing(path):
+        handle, temporary = tempfile.mkstemp(prefix=".writing-", dir=path.parent)
+        try:
+            with os.fdopen(handle, "wb") as file:
+                file.write(content)
+                file.flush()
+                os.fsync(file.fileno())
+            os.chmod(temporary, 0o666 & ~_umask())  # temporary files are private; this one is to be as any other
+            os.replace(temporary, path)
+        except BaseException:
+            with suppress(OSError):  # what went wrong before is what counts
+                Path(temporary).unlink(missing_ok=True)
+            raise
+
+
+@contextmanager
+def writing(path: Path) -> Iterator[None]:
+    """Turn what a full disk, or a folder that may not be written, raises inside into one sentence that names `path`."""
     try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        os.chmod(temporary, 0o666 & ~_umask())  # temporary files are private; this one is to be as any other
-        os.replace(temporary, path)
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
+        yield
+    except (WriteError, BlockingIOError):
         raise
+    except OSError as error:
+        told = WriteError(
+            f"{path} cannot be written: {error.strerror or error}; free some space or choose another folder"
+        )
+        told.errno = error.errno
+        raise told from None
+
+
+def make_folder(path: Path) -> Path:
+    """The folder, made if it is not there; WriteError if it cannot be."""
+    with writing(path):
+        path.mkdir(parents=True, exist_ok=True)
+    return path
+
+
+_UNPACKED, _RATIO = 1 << 30, 100
+
+
+def check_unpacked(path: Path, packed: int, unpacked: int) -> None:
+    """Refuse a file that would unpack to more than 1 GB and more than a hundred times what it takes on disk."""
+    if unpacked > max(_UNPACKED, _RATIO * packed):
+        raise InputError(
+            f"{path} unpacks to {unpacked / 1e9:,.1f} GB or more from {packed / 1e6:,.1f} MB, which no honest data do: "
+            "unpack it yourself if they are"
+        )
+
+
+def read_gzip(path: Path) -> bytes:
+    """What a gzip file holds, a piece at a time, so that one that has no end is refused before it fills the memory."""
+    packed, parts, length = path.stat().st_size, list[bytes](), 0
+    with gzip.open(path) as file:
+        while part := file.read(1 << 24):
+            parts.append(part)
+            length += len(part)
+            check_unpacked(path, packed, length)
+    return b"".join(parts)
 
 
 def read_toml(path: Path) -> dict[str, Any]:
@@ -44,6 +92,8 @@ def read_toml(path: Path) -> dict[str, Any]:
         return parse_toml(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise InputError(f"there is no file {path}") from None
+    except RecursionError:
+        raise InputError(f"{path} is not a TOML file of ours: its brackets are nested too deep") from None
     except (OSError, ValueError) as error:
         raise InputError(f"{path} is not a TOML file: {error}") from None
 
@@ -63,7 +113,8 @@ def _umask() -> int:
 def locked(path: Path) -> Iterator[None]:
     """Hold `path` as a lock; BlockingIOError if another process holds it. A killed holder lets go of it."""
     while True:
-        file = path.open("ab")
+        with writing(path):
+            file = path.open("ab")
         try:
             _lock(file)
             with suppress(FileNotFoundError):

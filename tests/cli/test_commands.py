@@ -18,6 +18,7 @@ from histories import is_round
 from pictures import arrays, class_folders
 
 import calida
+from calida.json_values import sealed
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -238,16 +239,9 @@ def test_a_run_that_had_not_begun_is_resumed_with_the_settings_of_today(place, t
         ("predictions.csv", "", "is not as the run wrote it"),
         ("predictions.csv", "path,label\na,lying\n", "is not as the run wrote it"),
         ("predictions.csv", "pfad;label\nä;lying\n", "is not as the run wrote it"),
-        ("metrics.json", "{}", "it lacks 'format'"),
-        ("metrics.json", "5", "it lacks 'format'"),
-        (
-            "metrics.json",
-            json.dumps(
-                dict.fromkeys(["classes", "recipe", "trust", "validators", "source_only", "adapted"], 0)
-                | {"format": 3, "data": {}}
-            ),
-            "'source'",
-        ),
+        ("metrics.json", "{}", "it has no digest"),
+        ("metrics.json", "5", "it has no digest"),
+        ("metrics.json", json.dumps(sealed({"format": 4, "data": {}})), "missing required field"),
         ("metrics.jsonl", "", "no round was kept"),
         ("metrics.jsonl", '{"a": 1}', "is not what calida wrote"),
     ],
@@ -459,7 +453,7 @@ def test_names_that_are_no_text_and_names_that_command_the_terminal(tmp_path):
     assert "\\x1b[2J.png" in done.stderr
     names = [row["path"] for row in read_csv(tmp_path / "run" / "predictions.csv")]
     assert "lying/caf\\udce9.png" in names
-    assert "lying/\x1b[31mred[bold].png" in names
+    assert "lying/\\x1b[31mred[bold].png" in names
 
 
 def test_two_processes_do_not_share_a_folder(place, tmp_path):
@@ -520,16 +514,16 @@ def test_a_resumed_run_keeps_its_first_command_and_all_its_time(place, tmp_path)
 
 @pytest.mark.parametrize("command", [("report",), ("evaluate",), ("predict",), ("adapt", "--resume", "--out")])
 def test_a_run_of_an_earlier_version_is_refused_in_one_sentence(place, tmp_path, command):
-    """As it was when there were sentences for codes: nothing of it is half-read."""
+    """As it was before there were digests: nothing of it is half-read."""
     shutil.copytree(place / "run", tmp_path / "run")
     config = (tmp_path / "run" / "config.toml").read_text()
-    (tmp_path / "run" / "config.toml").write_text(config.replace("format = 3\n", "format = 2\n"))
+    (tmp_path / "run" / "config.toml").write_text(config.replace("format = 4\n", "format = 3\n"))
     metrics = tmp_path / "run" / "metrics.json"
-    metrics.write_text(metrics.read_text().replace('"format": 3', '"format": 2'))
+    metrics.write_text(metrics.read_text().replace('"format": 4', '"format": 3'))
     for bundle in ("model.json", "source-only.json", "checkpoint.json"):
         path = tmp_path / "run" / bundle
         if path.exists():
-            path.write_text(path.read_text().replace('"version": 3', '"version": 2'))
+            path.write_text(path.read_text().replace('"version": 4', '"version": 3'))
     before = {path: path.read_bytes() for path in (tmp_path / "run").iterdir()}
     more = [place / "camera"] if command == ("predict",) else []
     done = calida_command(*command, tmp_path / "run", *more, cwd=tmp_path)

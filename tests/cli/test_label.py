@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from commands import QUICK, calida_command, read_csv, succeed
 
+from calida.json_values import sealed
 from calida.runs import evaluate_run
 
 
@@ -158,7 +159,7 @@ def test_what_does_not_belong_together_is_refused(place, run, tmp_path):
     changes = [({"names": "other"}, "another target")]
     changes += [(one, garbled) for one in ({"rows": [99] * 12}, {"rows": 1}, {"rows": [1e30] * 12}, {"format": 9})]
     for change, words in changes:
-        (label / "design.json").write_text(json.dumps({**design, **change}))
+        (label / "design.json").write_text(json.dumps(sealed({**design, **change})))
         done = calida_command("evaluate", run, "--labels", label / "labels.csv", cwd=place)
         assert done.returncode == 2
         assert words in done.stderr

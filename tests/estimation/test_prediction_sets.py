@@ -147,7 +147,7 @@ def test_sets_grow_with_the_level_and_hold_the_most_probable_class(data):
 def test_tensors_keep_all_of_it(data):
     predictions = data().predictions
     calibration = SetCalibration.of(predictions, 0.7)
-    again = SetCalibration.from_tensors(calibration.to_tensors())
+    again = SetCalibration.from_tensors(calibration.to_tensors(), len(calibration.ratios))
     assert again.temperature == calibration.temperature
     assert torch.equal(
         again.sets(predictions.target.log_probs, 0.9), calibration.sets(predictions.target.log_probs, 0.9)

@@ -14,6 +14,7 @@ import calida
 from calida.data import split_validation
 from calida.objective import TargetEntropy, Weighted
 from calida.seeds import Seeds
+from calida.training import Bundle, read_bundle, write_bundle
 from calida.uncertainty import renyi_entropy
 from calida.validation import RoundRecord
 
@@ -164,9 +165,10 @@ def test_a_damaged_checkpoint_is_refused(tmp_path):
     path.write_text(whole[: len(whole) // 2])
     with pytest.raises(calida.CheckpointError, match="truncated or not a calida file"):
         run(folder=tmp_path, resume=True)
-    values = json.loads(whole)
+    path.write_text(whole)
+    bundle = read_bundle(tmp_path, "checkpoint")
     for change in ({"multipliers": None}, {"rounds_done": "two"}, {"history": [{"phase": "adapt"}]}):
-        path.write_text(json.dumps({**values, "values": {**values["values"], **change}}))
+        write_bundle(tmp_path, "checkpoint", Bundle(bundle.tensors, {**bundle.values, **change}))
         with pytest.raises(calida.CheckpointError, match="is not what calida wrote") as caught:
             run(folder=tmp_path, resume=True)
         assert "\n" not in str(caught.value)

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from calida.adaptation.checks import Array, choose_device, whole
-from calida.adaptation.models import CANNOT_BE_SAVED, blank_classifier
+from calida.adaptation.models import CANNOT_BE_SAVED, blank_classifier, check_shapes
 from calida.data import ImageFiles, SavedPreparation, Scale, as_frame, as_inputs, check_scale, is_frame
 from calida.devices import has_bf16
 from calida.errors import CheckpointError, InputError
@@ -36,6 +36,8 @@ from calida.validation import ENSV, VALIDATORS, Decision, DomainPredictions, Ret
 _ADAPTED, SOURCE_ONLY_FILES = "model", "source-only"
 _SETS = "prediction-sets"  # before the names of their tensors, beside those of the network
 _DROPOUT_SAMPLES = 20
+_ROUNDING = 1e-6
+_COLDEST, _HOTTEST = 0.01, 1000.0  # calibration stays well within
 
 
 @dataclass(frozen=True)
@@ -50,6 +52,10 @@ class Trust:
     candidates: Mapping[str, Mapping[str, float]] = field(default_factory=dict)  # recipes, if several were tried
 
     def __post_init__(self) -> None:
+        if not _COLDEST <= self.temperature <= _HOTTEST:
+            raise ValueError(f"{self.temperature} is no temperature")
+        if not all(-_ROUNDING <= share <= 1 + _ROUNDING for share in vars(self.accuracy).values()):
+            raise ValueError(f"{self.accuracy} are no shares")
         columns = [row.keys() for row in self.candidates.values()]
         if any(column != columns[0] or column - {*VALIDATORS, ENSV} for column in columns):
             raise ValueError("the table of recipes has other columns than validators")
@@ -182,23 +188,46 @@ def load(
     return replace(adapted, source_only=read_adapted(Path(folder), SOURCE_ONLY_FILES, device, backbone))
 
 
+@dataclass
+class _Saved:
+    """What a model's JSON holds."""
+
+    network: Network
+    recipe: dict[str, Any]
+    seed: int
+    history: list[RoundRecord]
+    preparation: dict[str, Any] | None
+    trust: Trust | None
+
+
+def _check_together(network: Network, preparation: SavedPreparation | None, history: list[RoundRecord]) -> None:
+    """Refuse parts that are of different classifiers: they would answer, and with the names of other classes."""
+    if preparation is not None and len(preparation.classes) != network.num_classes:
+        raise ValueError(f"it names {len(preparation.classes)} classes and has {network.num_classes}")
+    if preparation is not None and preparation.target.shape != network.input_shape:
+        raise ValueError(f"samples of {preparation.target.shape} are prepared, and {network.input_shape} are read")
+    if any(len(record.source.class_shares) != network.num_classes for record in history):
+        raise ValueError("a round has shares of other classes")
+
+
 def read_adapted(folder: Path, name: str, device: torch.device | str | None, backbone: nn.Module | None) -> Adapted:
     """One of a folder's two classifiers, by the name of its files."""
     bundle, place = read_bundle(folder, name), f"the model in {folder}"
+    saved = from_json(_Saved, bundle.values, place)
+    network, seed, history, trust = saved.network, saved.seed, saved.history, saved.trust
+    tensors = {key: value for key, value in bundle.tensors.items() if not key.startswith(f"{_SETS}/")}
+    kept = without_prefix(_SETS, bundle.tensors)
     try:
-        network = Network.from_json(bundle.values["network"])
-        recipe = Recipe.from_json(bundle.values["recipe"])
-        seed = int(bundle.values["seed"])
-        prepared, trusted = bundle.values["preparation"], bundle.values["trust"]
-        preparation = None if prepared is None else SavedPreparation.from_json(prepared)
-        history = [RoundRecord.from_json(record, place) for record in bundle.values["history"]]
-        trust = None if trusted is None else Trust.from_json(trusted, place)
-        kept = without_prefix(_SETS, bundle.tensors)
-        sets = SetCalibration.from_tensors(kept) if kept else None
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise CheckpointError(f"{place} lacks or garbles {error}") from None
+        network.check()
+        recipe = Recipe.from_json(saved.recipe)
+        preparation = None if saved.preparation is None else SavedPreparation.from_json(saved.preparation, place)
+        sets = SetCalibration.from_tensors(kept, network.num_classes) if kept else None
+        _check_together(network, preparation, history)
+    except (KeyError, TypeError, ValueError) as error:
+        raise CheckpointError(f"{place} is not what calida wrote: {error}") from None
+    check_shapes(network, tensors, folder)
     classifier = blank_classifier(network, Seeds(seed), backbone)
-    load_weights(classifier, {k: v for k, v in bundle.tensors.items() if not k.startswith(f"{_SETS}/")}, folder)
+    load_weights(classifier, tensors, folder)
     classifier.eval().to(choose_device(device))
     if isinstance(classifier, Classifier) and not has_bf16(classifier.device):
         classifier.precision = "fp32"  # which is faster here, and rounds less

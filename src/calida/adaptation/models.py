@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import partial
+from pathlib import Path
 from typing import Any
 
-from torch import nn
+import torch
+from torch import Tensor, nn
 
-from calida.errors import InputError
+from calida.errors import CheckpointError, InputError
 from calida.families import FAMILIES, NETWORK, OWN, Family, FittedClassifier, own_family
-from calida.model import AnyClassifier, Network, build_classifier
+from calida.model import CUSTOM, AnyClassifier, Network, build_classifier
 from calida.recipes import Recipe
 from calida.seeds import Seeds
 from calida.training import FitTrainer, MakeTrainer, NetworkTrainer
@@ -58,6 +61,20 @@ def blank_classifier(network: Network, seeds: Seeds, backbone: nn.Module | None 
             "leave it out to train a network"
         )
     return FittedClassifier(network.input_shape[0], network.num_classes)
+
+
+def check_shapes(network: Network, tensors: Mapping[str, Tensor], folder: Path) -> None:
+    """Refuse values that ask for another network than the weights beside them are of, before it takes any memory."""
+    if network.backbone == CUSTOM or network.backbone.startswith("timm:"):  # not ours to build without memory
+        return
+    with torch.device("meta"):
+        blank = blank_classifier(network, Seeds(0)).state_dict()
+    for name, wanted in blank.items():
+        if name in tensors and tensors[name].shape != wanted.shape:
+            raise CheckpointError(
+                f"the weights in {folder} do not fit this network: {name} has the shape {tuple(tensors[name].shape)} "
+                f"where {tuple(wanted.shape)} is needed"
+            )
 
 
 def trainer_of(family: Family | None, recipe: Recipe) -> MakeTrainer:

@@ -19,6 +19,7 @@ from calida.cli.options import (
     Drop,
     Id,
     Label,
+    MaxPixels,
     Quiet,
     SkipUnreadable,
     TargetLabels,
@@ -180,6 +181,7 @@ def adapt(
         ),
     ] = None,
     workers: Workers = None,
+    max_pixels: MaxPixels = None,
     tensorboard: Annotated[
         bool, typer.Option("--tensorboard", help="Write TensorBoard logs into the run folder.", rich_help_panel="Run")
     ] = False,
@@ -224,6 +226,7 @@ def adapt(
         "skip_unreadable": skip_unreadable or None,
         "memory": memory,
         "workers": workers,
+        "max_pixels": max_pixels,
         "tensorboard": tensorboard or None,
     }
     if recipe is not None and recipe != chosen.recipe:

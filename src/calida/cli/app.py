@@ -40,6 +40,20 @@ def run() -> None:
     except OSError as error:  # a disk that is full, a folder that may not be written
         Screen().error(f"{error.filename or 'a file'}: {error.strerror or error}")
         sys.exit(2)
+    except (MemoryError, RuntimeError) as error:
+        if not isinstance(error, MemoryError) and not _is_out_of_memory(error):
+            raise
+        Screen().error(f"there is not enough memory for this: {_first_line(error)}; give fewer or smaller samples")
+        sys.exit(2)
+
+
+def _is_out_of_memory(error: RuntimeError) -> bool:
+    """Whether torch asked for memory in vain, which it says in words alone."""
+    return any(words in str(error) for words in ("not enough memory", "can't allocate memory", "out of memory"))
+
+
+def _first_line(error: Exception) -> str:
+    return (str(error).splitlines() or ["none is left"])[0][:200].rstrip(".")
 
 
 @app.callback(invoke_without_command=True)

@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from calida.cli.options import AsJson, Device, Quiet, SkipUnreadable, Text, Workers
+from calida.cli.options import AsJson, Device, MaxPixels, Quiet, SkipUnreadable, Text, Workers, loading_of
 from calida.cli.screen import Screen
 from calida.cli.stopping import terminable
 from calida.errors import InputError, MissingExtraError
@@ -50,6 +50,7 @@ def embed(
         Path | None, typer.Option(help="Also write names and features to this .npz file, for other programs.")
     ] = None,
     skip_unreadable: SkipUnreadable = False,
+    max_pixels: MaxPixels = None,
     workers: Workers = None,
     device: Device = None,
     quiet: Quiet = False,
@@ -62,7 +63,7 @@ def embed(
     import numpy as np
 
     from calida.adaptation.checks import choose_device
-    from calida.data import ColumnChoice, Loading, read_collection
+    from calida.data import ColumnChoice, read_collection
     from calida.encoders import (
         EmbeddingCache,
         embedding_precision,
@@ -83,7 +84,7 @@ def embed(
             raise MissingExtraError(f"no encoder is installed: {install_command(collection.kind)}")  # type: ignore[arg-type]
         encoder = names[0]
     network, where = load_encoder(encoder, size), choose_device(device)
-    loading = Loading(workers=Loading.workers if workers is None else workers, skip_unreadable=skip_unreadable)
+    loading = loading_of(skip_unreadable, max_pixels, workers)
     begun = time.perf_counter()
     with terminable(), screen.progress() as progress:
         try:

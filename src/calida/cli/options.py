@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from calida.errors import InputError
 from calida.files import parse_toml
+
+if TYPE_CHECKING:
+    from calida.data import Loading
 
 # Names to choose from, for help texts: what they name takes seconds to import. A test compares both.
 MODELS = ("network", "mlp", "logistic", "forest", "hgb", "auto")
@@ -74,7 +77,20 @@ OnNewScale = Annotated[
         rich_help_panel="Data",
     ),
 ]
+MaxPixels = Annotated[
+    int | None,
+    typer.Option(min=1, help="Images with more pixels cannot be read; 100 million by default.", rich_help_panel="Data"),
+]
 Workers = Annotated[int | None, typer.Option(min=0, help="Processes that decode image files.", rich_help_panel="Data")]
+
+
+def loading_of(skip_unreadable: bool, max_pixels: int | None, workers: int | None = None) -> Loading:
+    """How files are to be read."""
+    from calida.data import Loading
+
+    given = {"max_pixels": max_pixels, "workers": workers}
+    known: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
+    return Loading(skip_unreadable=skip_unreadable, **known)
 
 
 def checks_scale(on_mismatch: str) -> bool:

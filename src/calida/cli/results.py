@@ -12,6 +12,7 @@ from calida.cli.options import (
     AsJson,
     Device,
     Label,
+    MaxPixels,
     OnNewScale,
     Quiet,
     RunPath,
@@ -19,6 +20,7 @@ from calida.cli.options import (
     TargetLabels,
     Workers,
     checks_scale,
+    loading_of,
 )
 from calida.cli.screen import Screen
 from calida.errors import CheckpointError, InputError
@@ -67,6 +69,7 @@ def predict(
     ] = "target",
     on_mismatch: OnNewScale = "stop",
     skip_unreadable: SkipUnreadable = False,
+    max_pixels: MaxPixels = None,
     workers: Workers = None,
     device: Device = None,
     quiet: Quiet = False,
@@ -74,7 +77,7 @@ def predict(
 ) -> None:
     """Predict new samples with the classifier of a finished run, with uncertainties."""
     from calida.adaptation import load
-    from calida.data import Loading, Place
+    from calida.data import Place
     from calida.json_values import to_json
     from calida.model import check_abstention
     from calida.runs import RunFolder, open_new, write_predictions
@@ -98,7 +101,7 @@ def predict(
     preparation = _preparation(adapted, run)
     if sets is not None:
         adapted.check_sets(sets)
-    loading = Loading(workers=Loading.workers if workers is None else workers, skip_unreadable=skip_unreadable)
+    loading = loading_of(skip_unreadable, max_pixels, workers)
     loaded = open_new(data, preparation, loading, False, label, domain, check, device)
     own = adapted.predict(loaded.samples, num_samples=samples, raw=True)
     prediction = own if raw else own.tempered(adapted.temperature)
@@ -151,6 +154,7 @@ def evaluate(
     ] = None,
     on_mismatch: OnNewScale = "stop",
     skip_unreadable: SkipUnreadable = False,
+    max_pixels: MaxPixels = None,
     device: Device = None,
     quiet: Quiet = False,
     as_json: AsJson = False,
@@ -159,7 +163,6 @@ def evaluate(
 
     Without DATA the figures are added to the run's metrics.json and report.
     """
-    from calida.data import Loading
     from calida.runs import evaluate_run, evaluate_with_labels
 
     screen, check = Screen(quiet, as_json), checks_scale(on_mismatch)
@@ -175,7 +178,7 @@ def evaluate(
     else:
         if target_labels is not None:
             raise InputError("DATA carries its own labels; --target-labels is for the run's target")
-        metrics = _evaluate_other(run, data, label, device, Loading(skip_unreadable=skip_unreadable), check, by)
+        metrics = _evaluate_other(run, data, label, device, loading_of(skip_unreadable, max_pixels), check, by)
     screen.show_result(metrics)
     if metrics.get("groups") is not None:
         screen.show_groups(metrics["groups"])

@@ -16,8 +16,9 @@ from calida.data.arrays.samples import (
     unit_range,
 )
 from calida.data.files.collection import Collection, class_indices, class_names
-from calida.data.files.delimited_text import read_cells
+from calida.data.files.delimited_text import read_cells, refuse_twice
 from calida.data.files.image_folders import check_printable
+from calida.data.files.numpy_files import load_arrays
 from calida.data.files.reading import INSIDE, Place, read_collection, read_labels
 from calida.data.named.store import NAMED, data_folder, fetch_named, is_present, named_path
 from calida.data.tables.encoders import fit_encoder
@@ -82,6 +83,7 @@ __all__ = [
     "is_present",
     "kind_of",
     "listed",
+    "load_arrays",
     "load_new",
     "load_samples",
     "named_frame",
@@ -92,6 +94,7 @@ __all__ = [
     "read_cells",
     "read_collection",
     "read_labels",
+    "refuse_twice",
     "row_slices",
     "shuffled_batches",
     "split_validation",

@@ -14,7 +14,7 @@ import re
 import shutil
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import platformdirs
 import torch
@@ -23,12 +23,14 @@ from safetensors.torch import save
 from torch import Tensor
 
 from calida.encoders.encoder import Encoder
-from calida.errors import InputError
+from calida.errors import CheckpointError, InputError
 from calida.files import write_atomically
+from calida.json_values import read_json
 
 KEY_BYTES = 16
 SHARD_ROWS = 512
 _ABOUT, _SHARDS = "about.json", "*.safetensors"
+_DIGEST = "digest"
 _ENVIRONMENT = "CALIDA_CACHE"
 
 
@@ -63,8 +65,10 @@ class EmbeddingCache:
         for row, key in enumerate(keys):
             rows.setdefault(key, []).append(row)
         for shard in self._read():
-            places = [(place, rows.pop(key)) for place, key in enumerate(shard.keys) if key in rows]
-            if places:
+            places = [(place, rows[key]) for place, key in enumerate(shard.keys) if key in rows]
+            if places and shard.is_whole():
+                for place, _ in places:
+                    rows.pop(shard.keys[place], None)
                 known = shard.features[torch.tensor([place for place, _ in places])]
                 for value, (_, wanted) in zip(known, places, strict=True):
                     features[wanted] = value
@@ -82,10 +86,13 @@ class EmbeddingCache:
             self.folder.mkdir(parents=True, exist_ok=True)
             if not (self.folder / _ABOUT).exists():
                 write_atomically(self.folder / _ABOUT, json.dumps(self._about, indent=1).encode())
-            write_atomically(self.folder / f"{name}.safetensors", save({"keys": table, "features": features}))
+            said = {_DIGEST: _digest(table, features)}
+            content = save({"keys": table, "features": features}, metadata=said)
+            write_atomically(self.folder / f"{name}.safetensors", content)
         except OSError as error:
             raise InputError(
-                f"embeddings cannot be kept in {self.folder}: {error.strerror}; {_ENVIRONMENT} names another folder"
+                f"embeddings cannot be kept in {self.folder}: {error.strerror or error}; {_ENVIRONMENT} names another "
+                "folder"
             ) from None
 
     def _read(self) -> Iterator[_Shard]:
@@ -94,17 +101,31 @@ class EmbeddingCache:
             try:
                 with safe_open(path, "pt") as file:
                     table, features = file.get_tensor("keys"), file.get_tensor("features")
+                    digest = (file.metadata() or {}).get(_DIGEST)
             except (OSError, SafetensorError):
                 continue
             fits = table.dtype == torch.uint8 and table.ndim == 2 and table.shape[1] == KEY_BYTES
             if fits and features.shape == (len(table), self._width) and features.dtype == torch.float32:
                 plain = table.numpy().tobytes()
-                yield _Shard([plain[at : at + KEY_BYTES] for at in range(0, len(plain), KEY_BYTES)], features)
+                keys = [plain[at : at + KEY_BYTES] for at in range(0, len(plain), KEY_BYTES)]
+                yield _Shard(keys, table, features, digest)
 
 
 class _Shard(NamedTuple):
     keys: list[bytes]
+    table: Tensor  # the same as bytes
     features: Tensor
+    digest: str | None
+
+    def is_whole(self) -> bool:
+        """Whether nothing of it was changed; this reads all of it, so it is asked where something is needed."""
+        return self.digest == _digest(self.table, self.features)
+
+
+def _digest(keys: Tensor, features: Tensor) -> str:
+    state = hashlib.blake2b(keys.contiguous().numpy().data, digest_size=KEY_BYTES)
+    state.update(features.contiguous().numpy().data)
+    return state.hexdigest()
 
 
 def list_cache(root: Path | None = None) -> list[Cached]:
@@ -112,9 +133,9 @@ def list_cache(root: Path | None = None) -> list[Cached]:
     found = []
     for about in sorted((root or cache_folder()).glob(f"*/{_ABOUT}")):
         try:
-            values: dict[str, Any] = json.loads(about.read_text(encoding="utf-8"))
+            values = read_json(about)
             name, weights = str(values["name"]), str(values["weights"])
-        except (OSError, ValueError, KeyError, TypeError):
+        except (OSError, CheckpointError, KeyError, TypeError):
             continue
         samples = size = 0
         for path in about.parent.glob(_SHARDS):

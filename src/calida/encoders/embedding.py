@@ -128,7 +128,7 @@ def _batches(
         prepare = replace(frame, **steps)
         yield from ((part, prepare(samples[torch.tensor(part)])) for part in _parts(rows))
         return
-    files = DecodedFiles([samples[row] for row in rows], frame, at_least=frame.shape[1])
+    files = DecodedFiles([samples[row] for row in rows], frame, loading, at_least=frame.shape[1])
     decoded = read_ahead(files, row_slices(len(rows), _BATCH), loading.workers)
     for part, images in zip(_parts(rows), decoded, strict=True):
         read: list[int] = []
@@ -140,7 +140,7 @@ def _batches(
             elif loading.skip_unreadable:
                 unreadable.append(row)
             else:
-                raise UnreadableImageError(image).with_advice()
+                raise image
         if read:
             yield read, torch.stack(frames)
 

@@ -26,6 +26,7 @@ from calida.shift import class_shares
 from calida.uncertainty import temper
 from calida.validation import DomainPredictions
 
+_ROUNDING = 1e-6
 _STEPS = 1000  # levels that a threshold is kept for, each in place of those just below it
 
 
@@ -111,8 +112,23 @@ class SetCalibration:
         }
 
     @staticmethod
-    def from_tensors(tensors: Mapping[str, Tensor]) -> SetCalibration:
+    def from_tensors(tensors: Mapping[str, Tensor], num_classes: int) -> SetCalibration:
+        """What `to_tensors` gave; ValueError for tensors that are none of it."""
         values = {one.name: tensors[one.name] for one in fields(SetCalibration)}
+        scores, labels, ratios, thresholds = (values[name] for name in ("scores", "labels", "ratios", "thresholds"))
+        fitting = (
+            values["temperature"].numel() == 1
+            and 0 < float(values["temperature"]) < math.inf
+            and scores.ndim == thresholds.ndim == 1
+            and scores.shape == labels.shape
+            and ratios.shape == (num_classes,)
+            and len(thresholds) > 0
+            and labels.dtype == torch.long
+            and bool(((labels >= 0) & (labels < num_classes)).all())
+            and all(bool((part.isfinite() & (part >= -_ROUNDING)).all()) for part in (scores, ratios, thresholds))
+        )
+        if not fitting:
+            raise ValueError("what prediction sets need does not belong together")
         return SetCalibration(**{**values, "temperature": float(values["temperature"])})  # type: ignore[arg-type]
 
 

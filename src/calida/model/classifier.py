@@ -7,6 +7,7 @@ import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
+from math import prod
 from typing import Any, Literal, NamedTuple
 
 import torch
@@ -35,6 +36,8 @@ Precision = Literal["fp32", "bf16"]
 
 _NOISE_PAIRS = 4  # for each weight sample, a draw and its opposite: what they miss of the mean counts as epistemic
 _FOLDED_ROWS = 3_200
+MOST_CLASSES = 100_000
+_MOST_VALUES = 1 << 26  # of one sample
 
 
 class Output(NamedTuple):
@@ -186,9 +189,12 @@ class Network:
         values: dict[str, Any] = json.loads(json.dumps(asdict(self)))  # tuples as JSON has them
         return values
 
-    @staticmethod
-    def from_json(values: dict[str, Any]) -> Network:
-        return Network(**{**values, "input_shape": tuple(values["input_shape"]), "scale": Scale(*values["scale"])})
+    def check(self) -> None:
+        """Refuse what no classifier of ours has: ValueError, for those who read it from a file."""
+        if not 2 <= self.num_classes <= MOST_CLASSES:
+            raise ValueError(f"{self.num_classes} classes")
+        if len(self.input_shape) not in (1, 3) or min(self.input_shape) < 1 or prod(self.input_shape) > _MOST_VALUES:
+            raise ValueError(f"samples of the shape {self.input_shape}")
 
 
 CUSTOM = "custom"

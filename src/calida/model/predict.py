@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from calida.data import Samples, row_slices, stream, unit_range
-from calida.errors import InputError
+from calida.errors import InputError, NonFiniteError
 from calida.model.any_classifier import AnyClassifier, Sampling
 from calida.model.classifier import evaluation_mode
 from calida.seeds import Seeds
@@ -125,4 +125,11 @@ def predict(
             split = decompose(samples)
             found = (mean_log_probs(samples), split.predictive, split.aleatoric, split.epistemic, features)
             parts.append([part.cpu() for part in found])
-    return Prediction(*(torch.cat(column) for column in zip(*parts, strict=True)))
+    found_all = Prediction(*(torch.cat(column) for column in zip(*parts, strict=True)))
+    lost = (found_all.log_probs.isnan().any(-1) | found_all.entropy.isnan()).nonzero().flatten()
+    if len(lost):
+        raise NonFiniteError(
+            f"the classifier has no answer for {len(lost):,} of {len(x):,} samples, the first at index {int(lost[0])}: "
+            "its numbers become infinite or NaN there"
+        )
+    return found_all

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Literal
 
@@ -40,6 +41,12 @@ class MultiplierState:
     average: float | None = None
     # Training draws dropout and batch statistics, the budget is about prediction: H(training) / H(prediction).
     training_ratio: float = 1.0
+
+    def __post_init__(self) -> None:
+        known = (self.value, self.ascent, self.average or 0.0)
+        over_zero = (1.0 if self.budget is None else self.budget, self.training_ratio)
+        if not all(map(math.isfinite, (*known, *over_zero))) or min(over_zero) <= 0:
+            raise ValueError(f"a multiplier cannot stand at {self}")
 
     def update(self, rule: DualAscent, entropy: float) -> None:
         """One ascent step after a training step that measured `entropy` on target."""

@@ -13,16 +13,31 @@ import torch
 from torch import Tensor
 
 from calida.adaptation import Adapted
-from calida.data import Labeled, Samples
-from calida.errors import CheckpointError
+from calida.data import Labeled, Samples, load_arrays
+from calida.errors import CheckpointError, InputError
 from calida.files import write_atomically
+from calida.json_values import digest_values
 from calida.model import Prediction
 from calida.seeds import Seeds
 from calida.uncertainty import rejection_scores, temper
 
+_DIGEST = "digest"
+_ROUNDING = 1e-4
 _ON_MAP = 600  # points of each domain
 _SHOWN = 6  # samples of each kind for a class, and fewer where there are many classes
 _SHOWN_IN_ALL = 240
+
+
+def _digest(arrays: Mapping[str, np.ndarray]) -> str:
+    """Of names, types, shapes and numbers."""
+    told = {name: [array.dtype.str, list(array.shape)] for name, array in sorted(arrays.items())}
+    return digest_values(told, *(arrays[name].tobytes() for name in sorted(arrays)))
+
+
+def _matrix(array: np.ndarray) -> tuple[int, int]:
+    if array.ndim != 2 or min(array.shape) < 1:
+        raise ValueError(f"target has the shape {array.shape} instead of one row a sample")
+    return array.shape[0], array.shape[1]
 
 
 @dataclass(frozen=True)
@@ -63,15 +78,19 @@ class RunPredictions:
         arrays = {key: value for key, value in vars(self).items() if isinstance(value, np.ndarray)}
         for name in ("before", "after"):
             arrays |= {f"{name}_{key}": value for key, value in vars(getattr(self, name)).items()}
+        arrays |= {_DIGEST: np.array(_digest(arrays))}
         buffer = io.BytesIO()
         np.savez_compressed(buffer, **arrays)  # type: ignore[arg-type]  # a flag of its own stands among the names
         write_atomically(path, buffer.getvalue())
 
     @staticmethod
     def load(path: Path) -> RunPredictions:
+        """What `save` wrote, or CheckpointError: no array is taken that was changed or does not fit the others."""
+        if not path.exists():
+            raise CheckpointError(f"{path.parent} holds no finished run: {path.name} is missing")
         try:
-            with np.load(path, allow_pickle=False) as file:
-                arrays: Mapping[str, np.ndarray] = {name: file[name] for name in file.files}
+            arrays = load_arrays(path)
+            known = arrays.pop(_DIGEST, None)
             views = {
                 name: ClassifierPredictions(
                     **{key: arrays[f"{name}_{key}"] for key in ClassifierPredictions.__dataclass_fields__}
@@ -79,11 +98,41 @@ class RunPredictions:
                 for name in ("before", "after")
             }
             rest: dict[str, Any] = {key: arrays[key] for key in RunPredictions.__dataclass_fields__ if key not in views}
-        except FileNotFoundError:
-            raise CheckpointError(f"{path.parent} holds no finished run: {path.name} is missing") from None
-        except Exception as error:  # a damaged archive fails in as many ways as it has parts
+        except (InputError, KeyError) as error:
             raise CheckpointError(f"{path} is truncated or not a calida file: {error}") from None
-        return RunPredictions(views["before"], views["after"], **rest)
+        if known is None or str(known) != _digest(arrays):
+            raise CheckpointError(f"{path} was changed after calida wrote it: its digest does not match its arrays")
+        found = RunPredictions(views["before"], views["after"], **rest)
+        try:
+            found._check()
+        except ValueError as error:
+            raise CheckpointError(f"{path} is not what calida wrote: {error}") from None
+        return found
+
+    def _check(self) -> None:
+        """Refuse arrays that do not belong together."""
+        (count, classes), held = _matrix(self.after.target), len(self.validation_labels)
+        on_map = len(self.mapped_source) + len(self.mapped_target)
+        for view in (self.before, self.after):
+            shapes = {"validation": (held, classes), "target": (count, classes), "uncertainty": (count, 3)}
+            shapes["map"] = (on_map, 2)
+            for name, shape in shapes.items():
+                array = getattr(view, name)
+                if array.shape != shape or array.dtype.kind != "f":
+                    raise ValueError(f"{name} has the shape {array.shape} instead of {shape}")
+                if np.isnan(array).any() or (name in ("validation", "target") and (array > _ROUNDING).any()):
+                    raise ValueError(f"{name} has numbers that it cannot have")
+            if view.temperature.shape != () or not 0 < float(view.temperature) < np.inf:
+                raise ValueError("a temperature is none")
+        rows = {"validation_labels": classes, "mapped_source": held, "mapped_target": count, "shown": count}
+        for name, most in {**rows, "truth": classes}.items():
+            array = getattr(self, name)
+            if array.dtype.kind not in "iu" or array.ndim != 1 or ((array < 0) | (array >= most)).any():
+                raise ValueError(f"{name} has numbers that are not from 0 to {most - 1}")
+        if len(self.truth) not in (0, count):
+            raise ValueError(f"there are {len(self.truth)} true labels for {count} samples")
+        if self.images.dtype != np.uint8 or (self.images.size and self.images.shape[:1] != self.shown.shape):
+            raise ValueError(f"there are images of the shape {self.images.shape} for {len(self.shown)} samples")
 
 
 def gather(

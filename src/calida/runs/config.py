@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import typing
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
@@ -17,11 +18,10 @@ from calida.errors import InputError
 from calida.files import read_toml
 from calida.recipes import DEFAULT_RECIPE
 
+_MOST_WORKERS = 256
 AUTO_ENCODER, NO_ENCODER = "auto", "none"
-_FORMAT, FORMAT = (
-    "format",
-    3,
-)  # of what a run's folder holds; the first had settings without groups, the second no codes
+# Of what a run's folder holds; the first had settings without groups, the second no codes, the third no digests.
+_FORMAT, FORMAT = "format", 4
 
 
 @dataclass(frozen=True)
@@ -47,11 +47,12 @@ class RunConfig(RunOptions):
     skip_unreadable: bool = False
     memory: float = Loading.memory
     workers: int = Loading.workers
+    max_pixels: int = Loading.max_pixels  # of an image; a larger one cannot be read
     tensorboard: bool = False
 
     @property
     def loading(self) -> Loading:
-        return Loading(self.memory, self.workers, self.skip_unreadable)
+        return Loading(self.memory, self.workers, self.skip_unreadable, self.max_pixels)
 
     @property
     def column_choice(self) -> ColumnChoice:
@@ -62,8 +63,10 @@ class RunConfig(RunOptions):
         super().check()
         if self.size is not None and not 8 <= self.size <= 1024:
             raise InputError(f"the image size is a number of pixels between 8 and 1024, not {self.size}")
-        if self.memory < 0 or self.workers < 0:
-            raise InputError("memory and workers are numbers from 0 up")
+        if not 0 <= self.memory < math.inf or not 0 <= self.workers <= _MOST_WORKERS:
+            raise InputError(f"memory is a number of GB from 0 up, and workers are 0 to {_MOST_WORKERS} processes")
+        if self.max_pixels < 1:
+            raise InputError(f"max_pixels is a number of pixels from 1 up, not {self.max_pixels}")
         if self.on_mismatch not in ("stop", "match", "ignore"):
             raise InputError(f"on_mismatch is one of stop, match, ignore, not {self.on_mismatch!r}")
         if self.encoder not in (AUTO_ENCODER, NO_ENCODER):

@@ -64,7 +64,7 @@ def open_data(config: RunConfig, tell: ReadingProgress = lambda name, done, tota
     chosen = choose_encoder(config, source, target, tell)
     if chosen is not None:
         return _open_encoded(config, chosen, source, target, classes, tell)
-    first, second = unify(source, target, config.size, config.on_mismatch, config.skip_unreadable)  # type: ignore[arg-type]
+    first, second = unify(source, target, config.size, config.on_mismatch, config.skip_unreadable, config.max_pixels)  # type: ignore[arg-type]
     truth = read_truth(config, target, classes)  # before the long part of reading
     loading = config.loading
     loaded = load_samples(source, first, loading, lambda done, total: tell("source", done, total))

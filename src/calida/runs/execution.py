@@ -176,6 +176,7 @@ def _finish(
         "seed": config.seed,
         "trust": trust.to_json(),
         "validators": dict(returned_record(adapted.history).validators),
+        "rounds": len(adapted.history),
         "training_seconds": round(seconds, 1),
         **facts,
         "precision": adapted.network.precision,
@@ -213,10 +214,8 @@ def publish(
 
 def republish(path: Path) -> Path:
     """Draw the report of a finished run again, from what its folder holds."""
-    folder = RunFolder(path)
-    predictions = folder.read_arrays()
-    names = folder.read_names(predictions)
-    write_report(folder.report, RunResults(folder.read_metrics(), folder.read_rounds(), predictions, *names))
+    folder, run = RunFolder(path), RunFolder(path).read_finished()
+    write_report(folder.report, RunResults(run.metrics, run.rounds, run.predictions, *run.named))
     return folder.report
 
 
@@ -226,10 +225,9 @@ def evaluate_run(path: Path, labels: str | None, label_column: str | None, by: s
     With `by`, a column of the target's table, accuracy is measured for each of its values as well.
     """
     folder = RunFolder(path)
-    config, metrics, predictions = folder.read_config(), folder.read_metrics(), folder.read_arrays()
+    config, metrics, predictions, _, named = folder.read_finished()
     given = labels or config.target_labels or INSIDE
     config = replace(config, target_labels=given, label=label_column or config.label)
-    named = folder.read_names(predictions)
     preparation = load(path).preparation
     table = None if preparation is None else preparation.table
     total = metrics["data"]["target"]["total"]

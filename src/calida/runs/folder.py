@@ -3,27 +3,38 @@
 from __future__ import annotations
 
 import csv
-import io
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from calida.adaptation import Trust
 from calida.data import Collection
 from calida.errors import CheckpointError
-from calida.files import write_atomically
+from calida.files import read_toml, write_atomically, writing
+from calida.json_values import check_seal, from_json, parse_json, read_json, sealed
 from calida.model import Prediction
 from calida.report import RunPredictions
 from calida.runs.config import FORMAT, RunConfig
+from calida.runs.saved_metrics import SavedMetrics
+from calida.spreadsheets import read_csv, write_csv
 from calida.training import bundle_files
 from calida.validation import RoundRecord
 
 BUNDLES = ("model", "source-only", "checkpoint")
+
+
+class FinishedRun(NamedTuple):
+    """What the folder of a finished run holds."""
+
+    config: RunConfig
+    metrics: dict[str, Any]
+    predictions: RunPredictions
+    rounds: list[RoundRecord]
+    named: tuple[str, list[str]]  # what samples are named by, and the names
 
 
 class RunFolder:
@@ -67,52 +78,58 @@ class RunFolder:
         write_atomically(self._config, (first + config.to_toml()).encode())
 
     def read_command(self) -> str:
-        first = self._config.read_text(encoding="utf-8").split("\n", 1)[0]
+        first = self._config.read_text(encoding="utf-8", errors="replace").split("\n", 1)[0]
         return first.removeprefix("# ") if first.startswith("#") else ""
 
     def read_config(self) -> RunConfig:
         if not self.holds_run():
             raise CheckpointError(f"{self.path} holds no run: {self._config.name} is missing")
-        if f"\nformat = {FORMAT}\n" not in f"\n{self._config.read_text(encoding='utf-8')}":
+        if read_toml(self._config).get("format") != FORMAT:
             raise CheckpointError(f"{self.path} is a run of another version of calida: run it again")
         return RunConfig.from_toml(self._config)
 
     def begin_rounds(self, history: Sequence[RoundRecord]) -> None:
         """Start the records anew with those of the rounds that a resumed run has behind it."""
-        write_atomically(self.rounds, "".join(json.dumps(record.to_json()) + "\n" for record in history).encode())
+        write_atomically(self.rounds, "".join(map(_line, history)).encode())
 
     def add_round(self, record: RoundRecord) -> None:
-        with self.rounds.open("a", encoding="utf-8") as file:
-            file.write(json.dumps(record.to_json()) + "\n")
+        with writing(self.rounds), self.rounds.open("a", encoding="utf-8") as file:
+            file.write(_line(record))
 
     def read_rounds(self) -> list[RoundRecord]:
+        place = str(self.rounds)
         try:
-            lines = [json.loads(line) for line in self.rounds.read_text(encoding="utf-8").splitlines()]
-        except (OSError, ValueError) as error:
-            raise CheckpointError(f"{self.rounds} cannot be read: {error}") from None
-        records = [RoundRecord.from_json(line, str(self.rounds)) for line in lines]
+            lines = self.rounds.read_text(encoding="utf-8").splitlines()
+        except (OSError, UnicodeDecodeError) as error:
+            raise CheckpointError(f"{place} cannot be read: {error}") from None
+        records = [RoundRecord.from_json(check_seal(parse_json(line, place), place), place) for line in lines]
         if not any(record.validators and record.kept for record in records):
-            raise CheckpointError(f"{self.rounds} is not what calida wrote: no round was kept")
+            raise CheckpointError(f"{place} is not what calida wrote: no round was kept")
         return records
 
     def write_metrics(self, metrics: Mapping[str, Any]) -> None:
-        write_atomically(self._metrics, (json.dumps(metrics, indent=1) + "\n").encode())
+        write_atomically(self._metrics, (json.dumps(sealed(metrics), indent=1) + "\n").encode())
 
     def read_metrics(self) -> dict[str, Any]:
         try:
-            metrics: dict[str, Any] = json.loads(self._metrics.read_text(encoding="utf-8"))
+            values = read_json(self._metrics)
         except FileNotFoundError:
             raise CheckpointError(f"{self.path} holds no finished run: {self._metrics.name} is missing") from None
-        except (OSError, ValueError) as error:
-            raise CheckpointError(f"{self._metrics} cannot be read: {error}") from None
-        if isinstance(metrics, dict) and "format" in metrics and metrics["format"] != FORMAT:
+        if isinstance(values, dict) and "format" in values and values["format"] != FORMAT:
             raise CheckpointError(f"{self.path} is a run of another version of calida: run it again")
-        absent = _lacks(metrics, "format", "classes", "data", "recipe", "trust", "validators", "source_only", "adapted")
-        absent = absent or _lacks(metrics["data"], "source", "target")
-        if absent := absent or _lacks(metrics["data"]["target"], "total"):
-            raise CheckpointError(f"{self._metrics} is not what calida wrote: it lacks {absent[0]!r}")
-        Trust.from_json(metrics["trust"], str(self._metrics))
+        metrics = check_seal(values, str(self._metrics))
+        from_json(SavedMetrics, metrics, str(self._metrics))
         return metrics
+
+    def read_finished(self) -> FinishedRun:
+        """All that a finished run left, if its parts are of one run."""
+        config, metrics, predictions = self.read_config(), self.read_metrics(), self.read_arrays()
+        named, rounds, classes = self.read_names(predictions), self.read_rounds(), len(metrics["classes"])
+        if predictions.after.target.shape[1] != classes or len(rounds) != metrics["rounds"]:
+            raise CheckpointError(f"{self._metrics} is of another run than {self._arrays.name} or {self.rounds.name}")
+        if any(len(record.source.class_shares) != classes for record in rounds):
+            raise CheckpointError(f"{self.rounds} is of another run than {self._metrics.name}")
+        return FinishedRun(config, metrics, predictions, rounds, named)
 
     def write_arrays(self, predictions: RunPredictions) -> None:
         predictions.save(self._arrays)
@@ -136,8 +153,7 @@ class RunFolder:
         """
         probabilities = np.exp(predictions.after.target)  # [N, K]
         try:
-            with self.predictions.open(newline="", encoding="utf-8") as file:
-                header, *rows = csv.reader(file)
+            header, *rows = read_csv(self.predictions)
             written = np.array([row[-probabilities.shape[1] :] for row in rows], float)
             same = written.shape == probabilities.shape and np.allclose(written, probabilities, rtol=1e-4, atol=1e-30)
         except OSError as error:
@@ -153,9 +169,8 @@ class RunFolder:
         return header[0], [row[0] for row in rows]
 
 
-def _lacks(values: Any, *names: str) -> list[str]:
-    """The names that a JSON object has no value for."""
-    return [name for name in names if not isinstance(values, Mapping) or name not in values]
+def _line(record: RoundRecord) -> str:
+    return json.dumps(sealed(record.to_json())) + "\n"
 
 
 def write_predictions(
@@ -171,8 +186,6 @@ def write_predictions(
     With `kept`, samples that are not are left without a label, and a last column says so. With `sets`, [N, K] booleans,
     two more columns say how many classes a sample's set has, and which, as a JSON list.
     """
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
     measures = ("entropy", "aleatoric", "epistemic")
     header = [collection.named_by, "label", "probability", *measures, *(f"p_{name}" for name in classes)]
     more: dict[str, Sequence[str | int]] = {}
@@ -183,10 +196,10 @@ def write_predictions(
     answered = [True] * len(prediction) if kept is None else kept.tolist()
     if kept is not None:
         more |= {"abstained": ["no" if answer else "yes" for answer in answered]}
-    writer.writerow([*header, *more])
     columns = [getattr(prediction, name).tolist() for name in ("confidence", *measures)]
     whole = (prediction.labels.tolist(), answered, *columns, prediction.probabilities.tolist())
+    rows: list[list[str | int]] = []
     for place, (name, label, answer, *numbers, probabilities) in enumerate(zip(collection.names, *whole, strict=True)):
         row = [name, classes[label] if answer else "", *(f"{number:.6g}" for number in (*numbers, *probabilities))]
-        writer.writerow([*row, *(column[place] for column in more.values())])
-    write_atomically(path, text.getvalue().encode())
+        rows.append([*row, *(column[place] for column in more.values())])
+    write_csv(path, [*header, *more], rows)

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import csv
 import hashlib
-import io
 import json
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -16,7 +14,7 @@ import torch
 from torch import Tensor
 
 from calida.adaptation import load
-from calida.data import Collection, Texts, class_indices, decode_image, read_cells, read_collection
+from calida.data import Collection, Texts, class_indices, decode_image, read_cells, read_collection, refuse_twice
 from calida.errors import CheckpointError, InputError
 from calida.estimation import (
     LABEL_LEVEL,
@@ -26,17 +24,19 @@ from calida.estimation import (
     draw_design,
     estimate_from_labels,
 )
-from calida.files import write_atomically
+from calida.files import make_folder, write_atomically
+from calida.json_values import check_seal, read_json, sealed
 from calida.report import SheetItem, picture, render_sheet
 from calida.runs.config import RunConfig
 from calida.runs.data import domain_seeds
 from calida.runs.execution import Metrics, publish
 from calida.runs.folder import RunFolder
 from calida.seeds import Seeds
+from calida.spreadsheets import plain_text, write_csv
 
 FOLDER, _SHEET, _LABELS, _DESIGN = "label", "sheet.html", "labels.csv", "design.json"
 NO_CLASS = "(none)"  # the label of a sample of no class that the source has: no answer about it is right
-_FORMAT = 1
+_FORMAT = 2
 _LETTERS = 600  # of a text that are shown
 _PIXELS = 224  # of a thumbnail's longer side
 _COLUMNS = 40  # of a table that are shown
@@ -55,10 +55,7 @@ def write_label_files(path: Path, budget: int, out: Path | None = None, seed: in
 
     Labels that were filled in already are never replaced.
     """
-    folder = RunFolder(path)
-    config, predictions = folder.read_config(), folder.read_arrays()
-    metrics = folder.read_metrics()
-    named_by, names = folder.read_names(predictions)
+    config, metrics, predictions, _, (named_by, names) = RunFolder(path).read_finished()
     named_by = "name" if named_by in ("number", "label") else named_by  # which are columns of the file's own
     place = path / FOLDER if out is None else out
     files = LabelFiles(place / _SHEET, place / _LABELS, place / _DESIGN)
@@ -77,12 +74,12 @@ def write_label_files(path: Path, budget: int, out: Path | None = None, seed: in
         **design.to_json(),
         "probabilities": design.probabilities.tolist(),
     }
-    place.mkdir(parents=True, exist_ok=True)
+    make_folder(place)
     key = f"{record['names']} {seed} {len(items)}"
     page = render_sheet(items, metrics["classes"], NO_CLASS, named_by, config.target, key)
-    write_atomically(files.design, (json.dumps(record) + "\n").encode())
+    write_atomically(files.design, (json.dumps(sealed(record)) + "\n").encode())
     write_atomically(files.sheet, page.encode())
-    write_atomically(files.labels, _to_fill_in(named_by, [item.name for item in items]))
+    write_csv(files.labels, ["number", named_by, "label"], ([item.number, item.name, ""] for item in items))
     return files, len(items)
 
 
@@ -92,8 +89,7 @@ def evaluate_with_labels(path: Path, labels: Path) -> Metrics:
     The samples may have been drawn for another run on the same target: how they were drawn is what counts.
     """
     folder = RunFolder(path)
-    config, metrics, predictions = folder.read_config(), folder.read_metrics(), folder.read_arrays()
-    named = folder.read_names(predictions)
+    config, metrics, predictions, _, named = folder.read_finished()
     if not labels.is_file():
         raise InputError(f"there is no file {labels}")
     design = _read_design(path, labels, config, named[1])
@@ -161,20 +157,11 @@ def _as_bytes(images: Tensor, place: int) -> np.ndarray:
     return ((images[place] - low) / (high - low).clamp(min=1e-12) * 255).byte().numpy()
 
 
-def _to_fill_in(named_by: str, names: Sequence[str]) -> bytes:
-    """A row a sample with an empty label. What a spreadsheet would run as a formula gets an apostrophe before it."""
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(["number", named_by, "label"])
-    for number, name in enumerate(names):
-        writer.writerow([number + 1, f"'{name}" if name.startswith(("=", "+", "-", "@", "\t", "\r")) else name, ""])
-    return text.getvalue().encode()
-
-
 def _read_answers(labels: Path) -> list[tuple[str, str]]:
     """Number and label of every row; names are for people, since programs change them."""
     header, *rows = read_cells(labels) or [[]]
     columns = [cell.strip().lower() for cell in header]
+    refuse_twice([name for name in columns if name in ("number", "label")], str(labels))
     absent = [name for name in ("number", "label") if name not in columns]
     if absent:
         raise InputError(f"{labels} has no column {absent[0]!r}; it is to be a file that calida label wrote")
@@ -204,7 +191,7 @@ def _class_numbers(words: Sequence[str], classes: Sequence[str], origin: str) ->
     def meant(word: str) -> str:
         if word in classes:
             return word
-        word = word.removeprefix("'")
+        word = plain_text(word).removeprefix("'")
         alike = [] if (value := _number(word)) is None else values.get(value, [])
         return alike[0] if word not in classes and len(alike) == 1 else word
 
@@ -231,8 +218,8 @@ def _read_design(path: Path, labels: Path, config: RunConfig, names: Sequence[st
     file = next((one for one in files if one.is_file()), None)
     if file is None:
         raise InputError(f"there is no {_DESIGN} beside {labels}, which says how its samples were drawn")
+    values = check_seal(read_json(file), str(file))
     try:
-        values = json.loads(file.read_text(encoding="utf-8"))
         if values["format"] != _FORMAT:
             raise ValueError("it is of another version")
         design, drawn_from = LabelDesign.from_json(values), (values["target"], values["names"])

@@ -21,11 +21,8 @@ def select_run(paths: Sequence[Path]) -> Selection:
     candidates: dict[str, Candidate] = {}
     first: tuple[Path, object] | None = None
     for path in paths:
-        folder = RunFolder(path)
-        metrics = folder.read_metrics()
-        predictions = folder.read_arrays()
-        _, names = folder.read_names(predictions)
-        same = (metrics["classes"], folder.read_config().target, names)
+        config, metrics, predictions, _, (_, names) = RunFolder(path).read_finished()
+        same = (metrics["classes"], config.target, names)
         if first is None:
             first = (path, same)
         elif same != first[1]:

@@ -16,15 +16,15 @@ from typing import Any
 
 import torch
 
-from calida.adaptation import Adapted, load
+from calida.adaptation import Adapted, Trust, load
 from calida.data import Samples, split_validation, take
 from calida.errors import CheckpointError
-from calida.files import locked, write_atomically
-from calida.json_values import to_json
+from calida.files import locked, make_folder, write_atomically
+from calida.json_values import check_seal, read_json, sealed, to_json
 from calida.recipes import Recipe
 from calida.runs import Metrics, RunConfig, RunFolder, execute, open_data
 from calida.seeds import Seeds
-from calida.studies.summary import RunRecord
+from calida.studies.summary import RunRecord, check_record
 from calida.training import SOURCE_PHASE
 from calida.validation import describe_labeled
 
@@ -117,11 +117,12 @@ def finished_record(job: Job, out: Path) -> RunRecord | None:
     """What a finished run left, or None."""
     path = out / job.folder / "record.json"
     try:
-        record: RunRecord = json.loads(path.read_text(encoding="utf-8"))
+        record: RunRecord = check_seal(read_json(path), str(path))
     except FileNotFoundError:
         return None
-    except (OSError, ValueError) as error:
-        raise CheckpointError(f"{path} cannot be read: {error}") from None
+    Trust.from_json(check_record(record, str(path)).get("trust"), str(path))
+    if record["key"] != job.key:
+        raise CheckpointError(f"{path} is the record of another run than {job.folder}")
     return record
 
 
@@ -134,7 +135,7 @@ def run_job(job: Job, out: Path, device: str | None = None) -> RunRecord:
         return known
     if job.start is not None:
         run_job(job.start, out, device)
-    out.mkdir(parents=True, exist_ok=True)
+    make_folder(out)
     with _one_at_a_time, _turn(out / f".{job.folder}.lock"):
         if (known := finished_record(job, out)) is not None:
             return known
@@ -145,7 +146,7 @@ def run_job(job: Job, out: Path, device: str | None = None) -> RunRecord:
         metrics = execute(config, folder.path, resume=folder.holds_run(), draw=job.draw)
         record = _record(job, folder, metrics, _by_samples(job, config, load(folder.path, device)))
         record["seconds"] = round(max(time.perf_counter() - began, record["training_seconds"]), 1)
-        write_atomically(folder.path / "record.json", (json.dumps(record) + "\n").encode())
+        write_atomically(folder.path / "record.json", (json.dumps(sealed(record)) + "\n").encode())
         folder.remove_checkpoint()
     return record
 

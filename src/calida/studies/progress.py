@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import fmean
 
+from calida.errors import CheckpointError
+from calida.json_values import parse_json
 from calida.studies.job import Job
 from calida.studies.summary import Measure, RunRecord, Spread, label_free
 
@@ -77,10 +78,11 @@ class StudyProgress:
             return 0.0
         try:
             lines = (self.out / job.folder / "metrics.jsonl").read_text(encoding="utf-8").splitlines()
-            rounds = [json.loads(line) for line in lines]
-        except (OSError, ValueError):  # not there yet, or a line that is being written
+            rounds = [parse_json(line, job.folder) for line in lines]
+        except (OSError, ValueError, CheckpointError):  # not there yet, or a line that is being written
             return 0.0
         recipe = job.recipe
         phase = "adapt" if recipe.adaptation.rounds else "pretrain"
         total = recipe.adaptation.rounds or recipe.pretraining.epochs
-        return max(sum(one["phase"] == phase for one in rounds) / total, 1e-3) if rounds else 0.0
+        done = sum(isinstance(one, dict) and one.get("phase") == phase for one in rounds)
+        return max(done / total, 1e-3) if rounds else 0.0

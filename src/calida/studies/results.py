@@ -8,9 +8,10 @@ from pathlib import Path
 from types import MappingProxyType
 
 from calida.errors import InputError
-from calida.files import write_atomically
+from calida.files import make_folder, write_atomically
+from calida.json_values import parse_json
 from calida.studies.job import key_of
-from calida.studies.summary import RunRecord
+from calida.studies.summary import RunRecord, check_record
 
 
 class Results:
@@ -20,20 +21,28 @@ class Results:
         self.folder = folder
         self.records: dict[str, RunRecord] = {}
         for path in sorted(folder.glob("*.jsonl")):
-            for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
+            for number, line in enumerate(_lines(path), 1):
+                place = f"line {number} of {path}"
+                record = check_record(parse_json(line, place), place)
                 try:
-                    record = json.loads(line)
                     self.records[key_of(record, older_names)] = record
-                except (ValueError, KeyError, TypeError) as error:
-                    raise InputError(f"line {number} of {path} is no record of a run: {error}") from None
+                except (ValueError, KeyError, TypeError, AttributeError) as error:
+                    raise InputError(f"{place} is no record of a run: {error}") from None
 
     def add(self, record: RunRecord) -> None:
         """Take a record in and write its task's file anew."""
         self.records[record["key"]] = record
         task = record["task"]
         mine = sorted(self._of(task), key=lambda one: (one["recipe"], one["seed"], one["key"]))
-        self.folder.mkdir(parents=True, exist_ok=True)
+        make_folder(self.folder)
         write_atomically(self.folder / f"{task}.jsonl", "".join(json.dumps(one) + "\n" for one in mine).encode())
 
     def _of(self, task: str) -> Iterable[RunRecord]:
         return (record for record in self.records.values() if record["task"] == task)
+
+
+def _lines(path: Path) -> list[str]:
+    try:
+        return path.read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"{path} cannot be read: {error}") from None

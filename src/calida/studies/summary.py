@@ -4,11 +4,35 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from statistics import fmean, stdev
 from typing import Any, Literal, NamedTuple
 
+from calida.json_values import from_json
+
 Measure = Literal["accuracy", "mean_class_accuracy"]
 RunRecord = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class _Checked:
+    """What every record of a run has, and of what kind; the rest is checked where it is used."""
+
+    key: str
+    task: str
+    recipe: str
+    seed: int
+    returned: dict[str, dict[str, Any]]
+    settings: dict[str, Any]
+    rounds: list[dict[str, Any]]
+    training_seconds: float
+    seconds: float
+
+
+def check_record(record: Any, place: str) -> RunRecord:
+    """The record, or CheckpointError if it is none."""
+    from_json(_Checked, record, place)
+    return record  # type: ignore[no-any-return]
 
 
 class Spread(NamedTuple):

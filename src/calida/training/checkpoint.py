@@ -103,8 +103,13 @@ class Checkpoint:
         """Moments take their parameter's memory layout, without which vectorised arithmetic may round otherwise."""
         parameters = [p for group in optimizer.param_groups for p in group["params"]]
         for path, value in without_prefix("optimizer", self.tensors).items():
-            index, key = path.split("/", 1)
-            parameter = parameters[int(index)]
+            index, _, key = path.partition("/")
+            place = int(index) if index.isdecimal() else len(parameters)
+            if place >= len(parameters) or value.shape not in (parameters[place].shape, torch.Size()):
+                raise CheckpointError(
+                    f"the checkpoint in {self.folder} is not what calida wrote: it has no use for {path}"
+                )
+            parameter = parameters[place]
             like = torch.empty_like(parameter).copy_(value) if value.shape == parameter.shape else value
             optimizer.state[parameter][key] = like
 

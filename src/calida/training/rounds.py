@@ -11,12 +11,19 @@ from typing import Any
 
 from torch import Tensor
 
-from calida.errors import InputError, NonFiniteError
+from calida.errors import CheckpointError, InputError, NonFiniteError
 from calida.model import AnyClassifier
 from calida.panel import Opinion, Panel
 from calida.seeds import Seeds
 from calida.shift import Classified, MeasuredShift, class_shares, measure_shift
-from calida.training.checkpoint import Progress, copied_weights, has_checkpoint, read_checkpoint, save_checkpoint
+from calida.training.checkpoint import (
+    Progress,
+    copied_weights,
+    has_checkpoint,
+    load_weights,
+    read_checkpoint,
+    save_checkpoint,
+)
 from calida.training.events import Observe, PhasePlan, RunStarted
 from calida.training.network_trainer import NetworkTrainer
 from calida.training.phase import SOURCE_PHASE, Domains, Phase, PseudoLabels
@@ -67,8 +74,11 @@ def run_rounds(run: Run, model: AnyClassifier, resume: bool = False) -> Progress
         if not resume:
             raise InputError(f"{run.folder} already holds a run: resume it, or choose another folder")
         checkpoint = read_checkpoint(run.folder, run.identity or {})
-        checkpoint.restore(model)
         progress = checkpoint.progress
+        _check_progress(run, progress)
+        checkpoint.restore(model)
+        for weights in filter(None, (progress.kept, progress.source_only)):
+            load_weights(copy.deepcopy(model), weights, run.folder)  # fails now if they do not fit, not in the end
     elif run.begun is not None:
         progress = Progress(phase=1, history=[*run.begun[:-1], _seen_again(run, model)])
         progress.source_only = copied_weights(model)
@@ -104,6 +114,25 @@ def run_rounds(run: Run, model: AnyClassifier, resume: bool = False) -> Progress
     if progress.kept is not None:
         model.load_state_dict(progress.kept)
     return progress
+
+
+def _check_progress(run: Run, progress: Progress) -> None:
+    """Refuse a checkpoint whose place in the run and whose records do not tell the same."""
+    place, phases = f"the checkpoint in {run.folder}", run.phases
+    if not 0 <= progress.phase < len(phases) or not 1 <= progress.rounds_done <= phases[progress.phase].rounds:
+        raise CheckpointError(
+            f"{place} is not what calida wrote: round {progress.rounds_done} of phase {progress.phase + 1} is none of "
+            "this run"
+        )
+    behind = [(phase.name, number) for phase in phases[: progress.phase] for number in range(phase.rounds)]
+    if run.begun is not None:  # the first phase is that of another run
+        others = [(record.phase, record.round) for record in run.begun] or [(SOURCE_PHASE, 0)]
+        behind = others + behind[phases[0].rounds :]
+    behind += [(phases[progress.phase].name, number) for number in range(progress.rounds_done)]
+    if [(record.phase, record.round) for record in progress.history] != behind:
+        raise CheckpointError(f"{place} is not what calida wrote: its records are not of the rounds that are done")
+    if any(len(record.source.class_shares) != run.domains.num_classes for record in progress.history):
+        raise CheckpointError(f"{place} is not what calida wrote: a round has shares of other classes")
 
 
 def _train_round(

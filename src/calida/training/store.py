@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import re
 from collections.abc import Mapping
@@ -15,9 +14,10 @@ from safetensors.torch import save as dump_tensors
 from torch import Tensor
 
 from calida.errors import CheckpointError
-from calida.files import write_atomically
+from calida.files import make_folder, write_atomically
+from calida.json_values import digest_values, read_json
 
-_VERSION = 3  # 1 had settings without groups, 2 sentences where there are codes now
+_VERSION = 4  # 1 had settings without groups, 2 sentences where there are codes now, 3 no digest of values
 
 
 class Bundle(NamedTuple):
@@ -33,9 +33,9 @@ def write_bundle(folder: Path, name: str, bundle: Bundle) -> Path:
     The tensors get a file name of their own first; renaming the JSON into place is the one moment at which the new
     bundle replaces the old. A process killed anywhere leaves one of the two whole.
     """
-    folder.mkdir(parents=True, exist_ok=True)
+    make_folder(folder)
     content = dump_tensors({key: t.detach().cpu().contiguous().clone() for key, t in bundle.tensors.items()})
-    digest = hashlib.blake2b(content, digest_size=16).hexdigest()
+    digest = digest_values(bundle.values, content)
     tensor_file = folder / f"{name}-{digest}.safetensors"
     write_atomically(tensor_file, content)
     header = {"format": f"calida-{name}", "version": _VERSION, "tensors": tensor_file.name, "digest": digest}
@@ -62,11 +62,9 @@ def read_bundle(folder: Path, name: str) -> Bundle:
     """Read a bundle back, or say in one sentence what is wrong with it."""
     path = folder / f"{name}.json"
     try:
-        header = json.loads(path.read_text(encoding="utf-8"))
+        header = read_json(path)
     except FileNotFoundError:
         raise CheckpointError(f"there is no {name} in {folder}: {path.name} is missing") from None
-    except (OSError, UnicodeDecodeError, json.JSONDecodeError) as error:
-        raise CheckpointError(f"{path} is truncated or not a calida file: {error}") from None
     if not isinstance(header, dict) or header.get("format") != f"calida-{name}":
         raise CheckpointError(f"{path} is not a calida {name}")
     if header.get("version") != _VERSION:
@@ -76,14 +74,20 @@ def read_bundle(folder: Path, name: str) -> Bundle:
     tensor_file = folder / Path(header["tensors"]).name  # a name, never a way out of the folder
     try:
         content = tensor_file.read_bytes()
-    except OSError as error:
-        raise CheckpointError(f"{path} points to {tensor_file.name}, which cannot be read: {error}") from None
-    if hashlib.blake2b(content, digest_size=16).hexdigest() != header.get("digest"):
-        raise CheckpointError(f"{tensor_file} is truncated or was changed: its digest does not match {path.name}")
+    except (OSError, ValueError) as error:  # a name may hold what no file system takes
+        raise CheckpointError(f"{path} points to {tensor_file.name!r}, which cannot be read: {error}") from None
+    if digest_values(header["values"], content) != header.get("digest"):
+        raise CheckpointError(
+            f"{path} or {tensor_file.name} is truncated or was changed: the digest in {path.name} does not match"
+        )
     try:
-        return Bundle(load_tensors(content), header["values"])
+        tensors = load_tensors(content)
     except (SafetensorError, ValueError, KeyError) as error:
         raise CheckpointError(f"{tensor_file} is not a safetensors file: {error}") from None
+    lost = [key for key, tensor in tensors.items() if tensor.is_floating_point() and bool(tensor.isnan().any())]
+    if lost:
+        raise CheckpointError(f"{tensor_file} has NaN among the numbers of {lost[0]!r}: it is of no use")
+    return Bundle(tensors, header["values"])
 
 
 def with_prefix(prefix: str, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +13,7 @@ from torch import Tensor
 
 from calida.errors import InputError
 
+MAX_PIXELS = 100_000_000  # of an image that is decoded, unless more are asked for
 IMAGE_SUFFIXES = frozenset((".png", ".jpg", ".jpeg", ".bmp", ".gif", ".webp", ".tif", ".tiff", ".ppm", ".pgm", ".pnm"))
 
 
@@ -21,16 +24,41 @@ class UnreadableImageError(InputError):
         return UnreadableImageError(f"{self}; such files can be skipped", "skip_unreadable")
 
 
-def decode_image(path: Path, channels: int, at_least: int | None = None) -> Tensor:
+class TooManyPixelsError(UnreadableImageError):
+    """An image that is too large to be decoded."""
+
+    def with_advice(self) -> UnreadableImageError:
+        return self
+
+
+@contextmanager
+def opened(path: Path) -> Iterator[Image.Image]:
+    """An image whose header alone is read: how large it may be is decided here, and not by Pillow."""
+    before, Image.MAX_IMAGE_PIXELS = Image.MAX_IMAGE_PIXELS, None
+    try:
+        file = Image.open(path)
+    finally:
+        Image.MAX_IMAGE_PIXELS = before
+    with file:
+        yield file
+
+
+def decode_image(path: Path, channels: int, at_least: int | None = None, max_pixels: int = MAX_PIXELS) -> Tensor:
     """Bytes [C, h, w] of an image of any kind, upright, transparent parts on white; C is 1 or 3.
 
     With `at_least`, a JPEG is decoded at a half, a quarter or an eighth of its size if both sides still have twice that
-    many pixels: a large photograph in a fraction of the time.
+    many pixels: a large photograph in a fraction of the time. What would still have more than `max_pixels` is refused
+    before it is decoded.
     """
     try:
-        with Image.open(path) as file:
+        with opened(path) as file:
             if at_least is not None:
                 file.draft(None, (2 * at_least, 2 * at_least))
+            if file.width * file.height > max_pixels:
+                raise TooManyPixelsError(
+                    f"the image {path} has {file.width * file.height:,} pixels, more than the {max_pixels:,} allowed",
+                    "max_pixels",
+                )
             image: Image.Image = ImageOps.exif_transpose(file)
             if image.mode == "F":
                 raise ValueError("its pixels are floating-point numbers; save it with 8 or 16 bits")
@@ -40,6 +68,8 @@ def decode_image(path: Path, channels: int, at_least: int | None = None) -> Tens
                 clear = image.convert("RGBA")
                 image = Image.alpha_composite(Image.new("RGBA", clear.size, "white"), clear)
             pixels = np.array(image.convert("L" if channels == 1 else "RGB"))
+    except UnreadableImageError:
+        raise
     except Exception as error:  # decoders of broken files raise whatever they stumble over
         reason = " ".join(str(error).split()) or type(error).__name__
         raise UnreadableImageError(f"the image {path} cannot be read: {reason[:200]}") from None
@@ -49,7 +79,7 @@ def decode_image(path: Path, channels: int, at_least: int | None = None) -> Tens
 def image_facts(path: Path) -> tuple[int, int, int]:
     """Height, width and channels from the header alone; only grey images count as one channel."""
     try:
-        with Image.open(path) as file:
+        with opened(path) as file:
             grey = file.mode in ("1", "L", "F") or file.mode.startswith("I")
             return file.height, file.width, 1 if grey else 3
     except Exception as error:

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 from torch.utils.data import DataLoader, Dataset
 
-from calida.data.arrays.decode import UnreadableImageError, decode_image
+from calida.data.arrays.decode import MAX_PIXELS, UnreadableImageError, decode_image
 from calida.errors import InputError
 
 Rows = Tensor | slice
@@ -33,6 +33,7 @@ class ImageFiles(Dataset[Tensor]):
     prepare: Callable[[Tensor], Tensor]
     sample_shape: tuple[int, ...]
     workers: int = 2
+    max_pixels: int = MAX_PIXELS  # of a file that is decoded
 
     dtype = torch.uint8
     is_sparse = False
@@ -50,7 +51,8 @@ class ImageFiles(Dataset[Tensor]):
 
     def __getitem__(self, rows: Rows) -> Tensor:
         chosen = self.paths[rows] if isinstance(rows, slice) else [self.paths[int(row)] for row in rows]
-        return torch.stack([self.prepare(decode_image(path, self.sample_shape[0])) for path in chosen])
+        images = (decode_image(path, self.sample_shape[0], max_pixels=self.max_pixels) for path in chosen)
+        return torch.stack([self.prepare(image) for image in images])
 
 
 Samples = Tensor | ImageFiles

@@ -14,6 +14,7 @@ from calida.data.arrays.samples import Texts
 from calida.data.tables.preparation import TablePreparation
 from calida.errors import InputError
 from calida.seeds import Seeds
+from calida.spreadsheets import plain_text
 
 
 @dataclass(frozen=True)
@@ -101,6 +102,8 @@ def class_indices(labels: Sequence[str], classes: Sequence[str], origin: str) ->
     """
     index = {name: place for place, name in enumerate(classes)}
     spelt = {name.lower(): name for name in classes if name.lower() in ("true", "false")}
+    # A class called =1+1 stands with an apostrophe before it in files that calida wrote.
+    labels = [name if name in index or plain_text(name) not in index else plain_text(name) for name in labels]
     labels = [name if name in index else spelt.get(name.lower(), name) for name in labels]
     unseen = [name for name in dict.fromkeys(labels) if name not in index]
     if unseen:

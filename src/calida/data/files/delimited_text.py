@@ -5,6 +5,8 @@ from __future__ import annotations
 import codecs
 import csv
 import itertools
+from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 
 from calida.errors import InputError
@@ -35,6 +37,13 @@ def read_cells(path: Path, most: int | None = None) -> list[list[str]]:
             return list(itertools.islice((row for row in rows if any(cell.strip() for cell in row)), most))
     except (UnicodeError, csv.Error) as error:
         raise not_text(path, error) from None
+
+
+def refuse_twice(columns: Sequence[str], origin: str) -> None:
+    """Refuse a header that names a column twice: nobody can tell which of the two is meant."""
+    twice = [name for name, count in Counter(columns).items() if count > 1]
+    if twice:
+        raise InputError(f"{origin} has more than one column named {', '.join(map(repr, twice[:5]))}")
 
 
 def not_text(path: Path, error: Exception) -> InputError:

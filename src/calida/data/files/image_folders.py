@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+import unicodedata
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from calida.data.arrays.decode import IMAGE_SUFFIXES
 from calida.data.files.collection import Collection
-from calida.data.files.delimited_text import encoding_of, not_text, read_cells
+from calida.data.files.delimited_text import encoding_of, not_text, read_cells, refuse_twice
 from calida.errors import InputError
+from calida.spreadsheets import plain_text
 
+_TURNING = "\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"  # from left to right, or back
 PATH_COLUMNS = ("path", "file", "filename", "image")
 
 
@@ -23,6 +26,10 @@ def read_folder(
     if not paths:
         raise InputError(f"the folder {folder} holds no {what} ({len(visible)} other files)")
     names = [printable(path.relative_to(folder).as_posix()) for path in paths]
+    if len(set(names)) < len(names):
+        raise InputError(
+            f"two files of {folder} have names that can only be written alike: {_twice(names)}; rename one"
+        )
     others = len(visible) - len(paths)
     notes: tuple[str, ...] = (f"{others:,} files that are no {what} were left out",) if others else ()
     if not labelled:
@@ -62,14 +69,27 @@ def visible_files(folder: Path) -> Iterator[Path]:
 
 
 def printable(name: str) -> str:
-    """A file's name as text that any file can hold: bytes that are no UTF-8 are written as escapes."""
-    return name.encode("utf-8", "backslashreplace").decode()
+    """A file's name as a line of text: control characters and bytes that are no UTF-8 are written as escapes."""
+    text = name.encode("utf-8", "backslashreplace").decode()
+    if text.isprintable():
+        return text
+    return "".join(one.encode("unicode_escape").decode() if _is_control(one) else one for one in text)
+
+
+def _is_control(letter: str) -> bool:
+    """Control characters, and those that end a line or turn its direction."""
+    return unicodedata.category(letter) in ("Cc", "Zl", "Zp") or letter in _TURNING
 
 
 def check_printable(name: str) -> None:
     """Refuse a name that no text file could hold."""
-    if printable(name) != name:
+    if name.encode("utf-8", "replace").decode() != name:
         raise InputError(f"the name {printable(name)} has bytes that are no UTF-8: rename the file or folder")
+
+
+def _twice(names: Sequence[str]) -> str:
+    seen = set[str]()
+    return next(name for name in names if name in seen or seen.add(name))  # type: ignore[func-returns-value]
 
 
 def is_image_list(path: Path, label: str | None = None) -> bool:
@@ -89,11 +109,23 @@ def is_image_list(path: Path, label: str | None = None) -> bool:
 def read_image_list(path: Path, origin: str, labelled: bool, label: str | None) -> Collection:
     """The files of a list; paths are relative to it."""
     names, labels = list_entries(path, labelled, label)
+    # In a file that calida wrote, a name that a spreadsheet would run has an apostrophe before it.
+    names = [name if _is_file(path.parent / name) else plain_text(name) for name in names]
     paths = [path.parent / name for name in names]
     missing = [name for name, file in zip(names, paths, strict=True) if not _is_file(file)]
     if missing:
         raise InputError(f"the list {path} names {len(missing):,} files that do not exist, the first is {missing[0]}")
-    return Collection(origin, paths, names, labels)
+    if labels is not None:
+        _refuse_two_labels(path, names, paths, labels)
+    return Collection(origin, paths, [printable(name) for name in names], labels)
+
+
+def _refuse_two_labels(path: Path, names: Sequence[str], paths: Sequence[Path], labels: Sequence[str]) -> None:
+    """One image cannot be of two classes, however its path is written; named twice with one label, it counts twice."""
+    known: dict[str, str] = {}
+    for name, file, label in zip(names, paths, labels, strict=True):
+        if (before := known.setdefault(os.path.realpath(file), label)) != label:
+            raise InputError(f"the list {path} has two labels for {name}: {before!r} and {label!r}")
 
 
 def list_entries(path: Path, labelled: bool, label: str | None) -> tuple[list[str], list[str] | None]:
@@ -104,6 +136,7 @@ def list_entries(path: Path, labelled: bool, label: str | None) -> tuple[list[st
     place, label_place = 0, 1
     header = [cell.strip().lower() for cell in rows[0]]
     if any(cell in PATH_COLUMNS for cell in header):
+        refuse_twice([cell for cell in header if cell], f"the list {path}")
         place = next(index for index, cell in enumerate(header) if cell in PATH_COLUMNS)
         wanted = (label or "label").lower()
         label_place = header.index(wanted) if wanted in header else -1

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 import zipfile
 from collections.abc import Mapping
 from pathlib import Path
+from typing import IO
 
 import numpy as np
 
@@ -12,22 +14,56 @@ from calida.data.arrays.checks import as_inputs
 from calida.data.arrays.samples import ImageFiles
 from calida.data.files.collection import Collection
 from calida.errors import InputError
+from calida.files import check_unpacked
 
 
 def load_arrays(path: Path) -> dict[str, np.ndarray]:
     """The arrays of a NumPy file, never unpickled; a .npy file is its array `x`."""
     try:
         with path.open("rb") as file:
-            if not file.read(6).startswith((b"\x93NUMPY", b"PK")):
+            beginning = file.read(6)
+            file.seek(0)
+            if beginning.startswith(b"\x93NUMPY"):
+                return {"x": _read_array(file, path.stat().st_size)}
+            if not beginning.startswith(b"PK"):
                 raise ValueError("it does not begin as one")
-        loaded = np.load(path, allow_pickle=False)
-        if isinstance(loaded, np.ndarray):
-            return {"x": loaded}
-        with loaded as arrays:
-            return {name: arrays[name] for name in arrays.files}
-    except (OSError, ValueError, EOFError, zipfile.BadZipFile, KeyError) as error:
-        reason = "it holds Python objects, not numbers" if "allow_pickle" in str(error) else str(error)[:150]
-        raise InputError(f"{path} cannot be read as a NumPy file: {reason}") from None
+            with zipfile.ZipFile(file) as archive:
+                members = archive.infolist()
+                check_unpacked(path, path.stat().st_size, sum(member.file_size for member in members))
+                return {member.filename.removesuffix(".npy"): _read_member(archive, member) for member in members}
+    except InputError:
+        raise
+    except MemoryError:
+        raise InputError(f"{path} cannot be read as a NumPy file: its arrays do not fit into memory") from None
+    except Exception as error:  # a damaged archive fails in as many ways as it has parts
+        raise InputError(f"{path} cannot be read as a NumPy file: {str(error)[:150] or type(error).__name__}") from None
+
+
+def _read_member(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> np.ndarray:
+    with archive.open(member) as file:
+        array = _read_array(file, member.file_size)
+        if file.read(1):  # which also compares the checksum, at the end
+            raise ValueError(f"{member.filename} is longer than its header says")
+    return array
+
+
+def _read_array(file: IO[bytes], size: int) -> np.ndarray:
+    """One array, if there are as many bytes as its header promises: else memory for them would be asked for first."""
+    version = np.lib.format.read_magic(file)
+    read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+    shape, by_columns, dtype = read(file)
+    if dtype.hasobject:
+        raise ValueError("it holds Python objects, not numbers")
+    promised = math.prod(shape) * dtype.itemsize
+    if promised > size:
+        raise ValueError(f"its header promises {promised:,} bytes and the file has {size:,}")
+    content = np.empty(promised, np.uint8)
+    done = 0
+    while done < promised and (more := file.readinto(content[done:].data)):  # type: ignore[attr-defined]
+        done += more
+    if done < promised:
+        raise ValueError(f"it ends after {done:,} of {promised:,} bytes")
+    return content.view(dtype).reshape(shape, order="F" if by_columns else "C")
 
 
 def from_arrays(arrays: Mapping[str, np.ndarray], origin: str, split: str | None, labelled: bool) -> Collection:

@@ -23,6 +23,7 @@ from calida.data.named.store import NAMED, data_folder, named_path, read_named
 from calida.data.tables.preparation import ColumnChoice, TablePreparation
 from calida.errors import InputError
 from calida.seeds import Seeds
+from calida.spreadsheets import plain_text
 
 _ARCHIVES = (".npz", ".npy")
 INSIDE = "inside"  # in place of a file of labels: those that the data set itself carries
@@ -144,7 +145,10 @@ def read_labels(text: str, collection: Collection, seeds: Seeds, label: str | No
 
 def _by_name(names: Sequence[str], found: Sequence[str], collection: Collection, text: str) -> list[str]:
     labels: dict[str, str] = {}
-    for name, label in zip(names, found, strict=True):
+    wanted = set(collection.names)
+    for written, label in zip(names, found, strict=True):
+        # Names in a file that calida wrote have an apostrophe where a spreadsheet would take them for formulas.
+        name = next((one for one in (written, printable(written), plain_text(written)) if one in wanted), written)
         if labels.setdefault(name, label) != label:
             raise InputError(f"{text} has two labels for {name}: {labels[name]!r} and {label!r}")
     absent = [name for name in collection.names if name not in labels]

@@ -9,7 +9,7 @@ from typing import Any
 import polars as pl
 
 from calida.data.files.collection import Collection
-from calida.data.files.delimited_text import encoding_of, not_text, read_cells, separator_of
+from calida.data.files.delimited_text import encoding_of, not_text, read_cells, refuse_twice, separator_of
 from calida.data.tables.preparation import ColumnChoice, TablePreparation, listed
 from calida.data.tables.values import MISSING
 from calida.errors import InputError
@@ -75,11 +75,13 @@ def _read(path: Path, words: Container[str | None], numbers: bool = True) -> pl.
     except (pl.exceptions.PolarsError, OSError) as error:
         raise InputError(f"the table {path} cannot be read: {str(error).splitlines()[0][:200]}") from None
     plain = [column.strip() for column in frame.columns]
-    return frame.rename(dict(zip(frame.columns, plain, strict=True))) if len(set(plain)) == len(plain) else frame
+    refuse_twice(plain, str(path))
+    return frame.rename(dict(zip(frame.columns, plain, strict=True)))
 
 
 def _read_text(path: Path, words: Container[str | None], numbers: bool) -> pl.DataFrame:
     header = next(iter(read_cells(path, 1)), [])
+    refuse_twice([column.strip() for column in header if column.strip()], str(path))  # polars would rename one
     options: dict[str, Any] = {
         "separator": separator_of(path),
         "infer_schema": numbers,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import zlib
 from collections.abc import Sequence
 from dataclasses import replace
@@ -13,10 +12,11 @@ import polars as pl
 from calida.data.arrays.decode import IMAGE_SUFFIXES
 from calida.data.arrays.samples import Texts
 from calida.data.files.collection import Collection
-from calida.data.files.delimited_text import encoding_of, not_text, separator_of
+from calida.data.files.delimited_text import encoding_of, not_text, read_cells, refuse_twice, separator_of
 from calida.data.files.image_folders import read_folder, visible_files
 from calida.data.tables.preparation import ColumnChoice
 from calida.errors import InputError
+from calida.files import read_gzip
 
 JSON_LINES = (".jsonl", ".ndjson", ".jsonl.gz", ".ndjson.gz")
 _TEXT_SUFFIXES = frozenset((".txt",))
@@ -90,10 +90,11 @@ def _read_file(path: Path) -> str:
 def _read_table(path: Path) -> pl.DataFrame:
     try:
         if is_json_lines(path):
-            content = gzip.decompress(path.read_bytes()) if path.suffix.lower() == ".gz" else path.read_bytes()
+            content = read_gzip(path) if path.suffix.lower() == ".gz" else path.read_bytes()
             return pl.read_ndjson(content, infer_schema_length=None)
         if path.suffix.lower() == ".parquet":
             return pl.read_parquet(path)
+        refuse_twice([cell.strip() for cell in next(iter(read_cells(path, 1)), []) if cell.strip()], str(path))
         content = path.read_text(encoding_of(path)).encode()
         return pl.read_csv(content, separator=separator_of(path), infer_schema=False)
     except UnicodeError as error:

@@ -14,12 +14,13 @@ import numpy as np
 
 from calida.data.arrays.decode import IMAGE_SUFFIXES
 from calida.errors import InputError
+from calida.files import read_gzip
 
 
 def read_idx(path: Path) -> np.ndarray:
     """Bytes of any shape: two zeros, the code 8, the number of dimensions, each as a big-endian integer, the data."""
     try:
-        content = gzip.decompress(path.read_bytes())
+        content = read_gzip(path)
         zeros, code, ndim = struct.unpack_from(">HBB", content)
         shape = struct.unpack_from(f">{ndim}I", content, 4)
     except (gzip.BadGzipFile, EOFError, zlib.error, struct.error) as error:

@@ -6,14 +6,13 @@ import difflib
 import importlib.util
 import os
 import shutil
-import zipfile
-import zlib
 from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 import platformdirs
 
+from calida.data.files.numpy_files import load_arrays
 from calida.data.named.catalogue import NAMED, Arrays, NamedSet, unpack_visda17
 from calida.data.named.download import PATIENT, Patience, Progress, Remote, download
 from calida.errors import DownloadError, InputError
@@ -55,19 +54,10 @@ def read_named(name: str, folder: Path) -> Arrays:
         return named.convert(folder)
     path = named_path(name, folder)
     try:
-        with np.load(path, allow_pickle=False) as content:
-            arrays = {key: content[key] for key in sorted(_KEYS)}
+        content = load_arrays(path)
+        arrays = {key: content[key] for key in sorted(_KEYS)}
         _check(arrays)
-    except (
-        OSError,
-        ValueError,
-        TypeError,
-        KeyError,
-        AttributeError,
-        EOFError,
-        zipfile.BadZipFile,
-        zlib.error,
-    ) as error:
+    except (InputError, KeyError) as error:
         raise InputError(
             f"{path} is truncated or not {name} ({error}); remove it and get it again with: calida data get {name}"
         ) from None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -13,10 +14,12 @@ from numpy.typing import NDArray
 
 from calida.data.tables.kinds import Kind, gaps_among_numbers
 from calida.data.tables.values import as_dates, as_numbers, as_truth, as_words, date_format, is_words
+from calida.json_values import from_json
 
 Features = NDArray[np.float32]
 _RARE = 0.001  # share of rows below which a category is not told apart from other rare ones; so are those of one row
-_HASHES = 128
+_HASHES, _MOST_HASHES = 128, 1 << 14
+_CYCLES = {"year": 365.2425, "week": 7.0, "day": 1.0}  # in days
 _DAY = 86_400_000_000  # microseconds
 
 
@@ -49,6 +52,20 @@ class Encoder:
     def unseen(self, values: pl.Series) -> pl.Series:
         """The values, as `read` gives them, that the source never showed; only categories are told."""
         return values.clear()
+
+    def check(self) -> None:
+        """Refuse parameters that no column of a source leads to: ValueError."""
+        numbers = [value for value in vars(self).values() if isinstance(value, float)]
+        if not all(map(math.isfinite, numbers)) or not 0 <= self.missing <= 1:
+            raise ValueError(f"the column {self.column!r} has parameters that are infinite or none")
+        if isinstance(self, DateEncoder) and not set(self.cycles) <= set(_CYCLES):
+            raise ValueError(f"the dates of {self.column!r} have cycles {', '.join(self.cycles)}")
+        if isinstance(self, TextEncoder) and not 1 <= self.width <= _MOST_HASHES:
+            raise ValueError(f"the texts of {self.column!r} have {self.width} features")
+        if isinstance(self, CategoryEncoder) and len({*self.categories, *self.rare}) < len(
+            (*self.categories, *self.rare)
+        ):
+            raise ValueError(f"the categories of {self.column!r} are not all different")
 
     def _named(self) -> tuple[str, ...]:
         return (self.column,)
@@ -183,7 +200,7 @@ class DateEncoder(Encoder):
         known = values.fill_null(0.0).to_numpy()
         parts = [days]
         for cycle in self.cycles:
-            turns = 2 * np.pi * known / {"year": 365.2425, "week": 7.0, "day": 1.0}[cycle]
+            turns = 2 * np.pi * known / _CYCLES[cycle]
             parts += [np.where(values.is_null().to_numpy(), 0.0, wave(turns)) for wave in (np.sin, np.cos)]
         return np.stack(parts, 1).astype(np.float32)
 
@@ -225,12 +242,11 @@ def fit_encoder(column: pl.Series, kind: Kind) -> Encoder:
     return encoder
 
 
-def encoder_from_json(values: Mapping[str, Any]) -> Encoder:
-    """What `to_json` wrote."""
-    plain: dict[str, Any] = {
-        key: tuple(value) if isinstance(value, list) else value for key, value in values.items() if key != "kind"
-    }
-    return ENCODERS[Kind(values["kind"])](**plain)
+def encoder_from_json(values: Mapping[str, Any], place: str = "a column's encoder") -> Encoder:
+    """What `to_json` wrote; CheckpointError or ValueError for what is none of it."""
+    encoder = from_json(ENCODERS[Kind(values.get("kind"))], values, place)
+    encoder.check()
+    return encoder
 
 
 def _missing(values: pl.Series) -> float:

@@ -15,6 +15,7 @@ from calida.data.tables.encoders import Encoder, encoder_from_json, fit_encoder
 from calida.data.tables.kinds import Kind, LeftOut, kind_of, why_left_out
 from calida.data.tables.values import ColumnError
 from calida.errors import InputError
+from calida.json_values import from_json
 
 _UNSEEN = 0.01  # share of rows with categories that the source never showed that is worth a sentence
 _MORE_GAPS = 0.1  # missing values more or fewer than in the source, as a share of the rows
@@ -189,10 +190,24 @@ class TablePreparation:
         }
 
     @staticmethod
-    def from_json(values: Mapping[str, Any]) -> TablePreparation:
-        encoders = tuple(encoder_from_json(one) for one in values["encoders"])
-        left_out = {column: LeftOut[reason] for column, reason in values["left_out"].items()}
-        return TablePreparation(encoders, left_out, values["id"])
+    def from_json(values: Any, place: str = "a table's preparation") -> TablePreparation:
+        """What `to_json` gave; CheckpointError or ValueError for what is none of it."""
+        saved = from_json(_Saved, values, place)
+        encoders = tuple(encoder_from_json(one, place) for one in saved.encoders)
+        unknown = [reason for reason in saved.left_out.values() if reason not in LeftOut.__members__]
+        columns = [encoder.column for encoder in encoders]
+        if unknown or not encoders or len(set(columns)) < len(columns):
+            raise ValueError(f"the columns {listed(columns)} are not those of a table")
+        return TablePreparation(encoders, {name: LeftOut[why] for name, why in saved.left_out.items()}, saved.id)
+
+
+@dataclass
+class _Saved:
+    """What `to_json` gives of a table."""
+
+    encoders: list[dict[str, Any]]
+    left_out: dict[str, str]
+    id: str | None
 
 
 def is_unnamed(column: str) -> bool:

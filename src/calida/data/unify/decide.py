@@ -8,6 +8,7 @@ from typing import Literal
 import torch
 from torch import Tensor
 
+from calida.data.arrays.decode import MAX_PIXELS
 from calida.data.files.collection import Collection
 from calida.data.unify.image_statistics import ImageStatistics, image_statistics
 from calida.data.unify.preparation import Preparation, column_sizes, odd_column
@@ -27,6 +28,7 @@ def unify(
     size: int | None = None,
     on_mismatch: OnMismatch = "stop",
     skip_unreadable: bool = False,
+    max_pixels: int = MAX_PIXELS,
 ) -> tuple[Preparation, Preparation]:
     """One preparation for each domain, after which both have one shape and one meaning of values."""
     if source.is_images != target.is_images:
@@ -38,7 +40,7 @@ def unify(
         return _unify_vectors(source, target, on_mismatch)
     valued = _unify_values(source, target, on_mismatch)
     domains = zip((source, target), valued, strict=True)
-    found = [image_statistics(domain, steps, skip_unreadable) for domain, steps in domains]
+    found = [image_statistics(domain, steps, skip_unreadable, max_pixels) for domain, steps in domains]
     shape = (max(image.channels for image in found), *_frame(found, size))
     inverted = _is_inverted(found, on_mismatch)
     finished = []

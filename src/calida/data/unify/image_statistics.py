@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from calida.data.arrays.decode import UnreadableImageError, decode_image, image_facts
+from calida.data.arrays.decode import MAX_PIXELS, UnreadableImageError, decode_image, image_facts
 from calida.data.arrays.samples import Samples
 from calida.data.files.collection import Collection
 from calida.data.unify.preparation import Preparation, to_channels
@@ -31,7 +31,9 @@ class ImageStatistics:
     content: float  # share of the frame that the larger side of what is not background takes
 
 
-def image_statistics(domain: Collection, values: Preparation, skip_unreadable: bool) -> ImageStatistics:
+def image_statistics(
+    domain: Collection, values: Preparation, skip_unreadable: bool, max_pixels: int = MAX_PIXELS
+) -> ImageStatistics:
     """Statistics of up to 256 images, spread over the whole collection; `values` brings them to 0..1."""
     step = max(len(domain) / _LOOKED_AT, 1.0)
     rows = [int(place * step) for place in range(min(len(domain), _LOOKED_AT))]
@@ -42,7 +44,7 @@ def image_statistics(domain: Collection, values: Preparation, skip_unreadable: b
         images = [_grey(values(domain.samples[row])) for row in rows]
         return _judge(images, height, width, min(have, 3))
     facts, images = [], []
-    for fact, image in _decoded(domain, rows, skip_unreadable):
+    for fact, image in _decoded(domain, rows, skip_unreadable, max_pixels):
         facts.append(fact)
         images.append(_grey(image))
     if not images:
@@ -67,10 +69,12 @@ def has_colors(samples: Samples) -> bool:
     return bool(colours > _COLOURFUL * (images.max() - images.min()))
 
 
-def _decoded(domain: Collection, rows: list[int], skip: bool) -> Iterator[tuple[tuple[int, int, int], Tensor]]:
+def _decoded(
+    domain: Collection, rows: list[int], skip: bool, max_pixels: int
+) -> Iterator[tuple[tuple[int, int, int], Tensor]]:
     for row in rows:
         try:
-            yield image_facts(domain.files[row]), decode_image(domain.files[row], 1)
+            yield image_facts(domain.files[row]), decode_image(domain.files[row], 1, max_pixels=max_pixels)
         except UnreadableImageError as error:
             if not skip:
                 raise error.with_advice() from None

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 from torch.utils.data import Dataset
 
-from calida.data.arrays.decode import UnreadableImageError, decode_image
+from calida.data.arrays.decode import MAX_PIXELS, UnreadableImageError, decode_image
 from calida.data.arrays.samples import ImageFiles, Rows, Samples, read_ahead, row_slices
 from calida.data.files.collection import Collection
 from calida.data.unify.preparation import Preparation
@@ -30,6 +30,7 @@ class Loading:
     memory: float = 2.0  # GB a domain
     workers: int = min(4, os.cpu_count() or 1)
     skip_unreadable: bool = False
+    max_pixels: int = MAX_PIXELS  # of an image; larger ones cannot be read
 
 
 class Loaded(NamedTuple):
@@ -102,22 +103,25 @@ def _is_blank(collection: Collection) -> bool:
 
 
 def _files(collection: Collection, preparation: Preparation, loading: Loading) -> ImageFiles:
-    return ImageFiles(collection.files, preparation, preparation.shape, loading.workers)
+    return ImageFiles(collection.files, preparation, preparation.shape, loading.workers, loading.max_pixels)
 
 
-class DecodedFiles(Dataset[list[Tensor | str]]):
+class DecodedFiles(Dataset[list[Tensor | UnreadableImageError]]):
     """Chunks of files, each decoded and prepared, or the reason why it could not be."""
 
-    def __init__(self, paths: Sequence[Path], preparation: Preparation, at_least: int | None = None) -> None:
-        self.paths, self.preparation, self.at_least = paths, preparation, at_least
+    def __init__(
+        self, paths: Sequence[Path], preparation: Preparation, loading: Loading, at_least: int | None = None
+    ) -> None:
+        self.paths, self.preparation, self.at_least, self.max_pixels = paths, preparation, at_least, loading.max_pixels
 
-    def __getitem__(self, rows: Rows) -> list[Tensor | str]:
-        results: list[Tensor | str] = []
+    def __getitem__(self, rows: Rows) -> list[Tensor | UnreadableImageError]:
+        results: list[Tensor | UnreadableImageError] = []
         for path in self.paths[rows]:  # type: ignore[index]
             try:
-                results.append(self.preparation(decode_image(path, self.preparation.shape[0], self.at_least)))
+                image = decode_image(path, self.preparation.shape[0], self.at_least, self.max_pixels)
+                results.append(self.preparation(image))
             except UnreadableImageError as error:
-                results.append(str(error))
+                results.append(error.with_advice())
         return results
 
 
@@ -129,14 +133,14 @@ def _read_files(
     store = torch.empty((len(paths), *preparation.shape), dtype=torch.uint8) if fits else None
     readable: list[int] = []
     done = 0
-    for chunk in read_ahead(DecodedFiles(paths, preparation), row_slices(len(paths), _CHUNK), loading.workers):
+    for chunk in read_ahead(DecodedFiles(paths, preparation, loading), row_slices(len(paths), _CHUNK), loading.workers):
         for image in chunk:
             if isinstance(image, Tensor):
                 if store is not None:
                     store[len(readable)] = image
                 readable.append(done)
             elif not loading.skip_unreadable:
-                raise UnreadableImageError(image).with_advice()
+                raise image
             done += 1
         progress(done, len(paths))
     return (None if store is None else store[: len(readable)]), readable

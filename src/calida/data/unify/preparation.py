@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields, replace
+import math
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from calida.data.unify.values import Values
+from calida.json_values import from_json
 
 _OTHER_UNIT = 50  # drift moves a column; a factor like this is another unit
 _NOTHING = 1e-12  # a column of zeros tells nothing
+_LARGEST_SIDE = 1 << 14  # pixels
 _MANY = 30  # rows of which some would be of the usual size; fewer may all be small
 
 
@@ -103,14 +105,29 @@ class Preparation:
         return asdict(self)
 
     @staticmethod
-    def from_json(values: Mapping[str, Any]) -> Preparation:
-        known = {field.name for field in fields(Preparation)}
-        plain: dict[str, Any] = {
-            key: tuple(value) if isinstance(value, list) else value for key, value in values.items()
-        }
-        if plain.get("values") is not None:
-            plain["values"] = Values(*plain["values"])
-        return Preparation(**{key: value for key, value in plain.items() if key in known})
+    def from_json(values: Any) -> Preparation:
+        return from_json(Preparation, values, "a preparation")
+
+    def check(self) -> None:
+        """Refuse steps that cannot be taken, or that would make numbers of nothing: ValueError."""
+        sizes = self.shape if len(self.shape) == 1 else (1,)
+        columns = (1, *sizes)
+        if len(self.shape) not in (1, 3) or min(self.shape) < 1:
+            raise ValueError(f"samples are brought to the shape {self.shape}")
+        if len(self.gain) not in columns or len(self.offset) not in columns:
+            raise ValueError(f"{len(self.gain)} gains and {len(self.offset)} offsets for samples of {self.shape}")
+        if any(len(part) not in (0, *sizes) for part in (self.magnitude, self.largest)):
+            raise ValueError(f"the sizes of other columns than the {self.shape[0]} there are")
+        numbers = (*self.gain, *self.offset, *self.magnitude, *self.largest, self.background, *(self.values or ())[1:3])
+        if not all(map(math.isfinite, numbers)):
+            raise ValueError("numbers that are infinite or none")
+        for size in (self.detail, self.inner):
+            if size is not None and (len(self.shape) != 3 or min(size) < 1 or max(size) > _LARGEST_SIDE):
+                raise ValueError(f"images are resized to {size}")
+        if self.inner is not None and any(
+            inner > outer for inner, outer in zip(self.inner, self.shape[1:], strict=True)
+        ):
+            raise ValueError(f"images of {self.inner} do not fit into a frame of {self.shape[1:]}")
 
     def for_values(self, values: Values) -> Preparation | None:
         """The same steps for samples stored in another way, if that is the same scale; None if it is not."""

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any, NamedTuple
 
 from calida.data.tables.preparation import TablePreparation
 from calida.data.unify.preparation import Preparation
+from calida.json_values import from_json
 
 
 class SavedEncoder(NamedTuple):
@@ -45,15 +46,21 @@ class SavedPreparation:
         }
 
     @staticmethod
-    def from_json(values: Mapping[str, Any]) -> SavedPreparation:
-        return SavedPreparation(
-            tuple(values["classes"]),
-            None if values["table"] is None else TablePreparation.from_json(values["table"]),
-            Preparation.from_json(values["source"]),
-            Preparation.from_json(values["target"]),
-            tuple(values["source_notes"]),
-            tuple(values["target_notes"]),
-            values["label"],
-            values.get("text"),
-            None if values.get("encoder") is None else SavedEncoder(*values["encoder"]),
-        )
+    def from_json(values: Mapping[str, Any], place: str = "a saved preparation") -> SavedPreparation:
+        """What `to_json` gave; CheckpointError or ValueError for values that do not belong together."""
+        table = values.get("table")
+        found = from_json(SavedPreparation, {**values, "table": None}, place)
+        if table is not None:
+            found = replace(found, table=TablePreparation.from_json(table, place))
+        found._check()
+        return found
+
+    def _check(self) -> None:
+        self.source.check()
+        self.target.check()
+        if len(self.classes) < 2 or len(set(self.classes)) < len(self.classes):
+            raise ValueError(f"the names of classes {', '.join(self.classes[:10])} are not all different")
+        if self.source.shape != self.target.shape:
+            raise ValueError(f"source is brought to {self.source.shape} and target to {self.target.shape}")
+        if self.table is not None and (len(self.table.features),) != self.source.shape:
+            raise ValueError(f"{len(self.table.features)} features are made of a table, not {self.source.shape}")
