@@ -150,7 +150,7 @@ class Task:
         if options.precision != AUTO_PRECISION:
             return options.precision  # type: ignore[return-value]
         if resumed is not None and (saved := saved_identity(resumed)) is not None:
-            return Network.from_json(saved["network"]).precision
+            return Network.from_json(saved.get("network"), f"the checkpoint in {resumed}").precision
         if self.start is not None:
             return self.start.network.precision
         return faster_precision(classifier, shape, recipe.optimization.batch_size, Seeds(options.seed))

@@ -12,7 +12,6 @@ from calida.estimation.calibration_data import CalibrationData, pseudocal_temper
 from calida.uncertainty import accuracy, temper
 
 
-
 @dataclass(frozen=True)
 class Estimate:
     """A share, and the interval that it should lie in."""

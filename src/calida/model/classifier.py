@@ -15,6 +15,7 @@ from torch import Tensor, nn
 
 from calida.data import Scale
 from calida.errors import InputError
+from calida.json_values import from_json
 from calida.model.any_classifier import AnyClassifier, Sampling
 from calida.model.backbones import DropoutToFeatures, Shape, build_backbone, name_backbone
 from calida.model.heads import build_head
@@ -188,6 +189,10 @@ class Network:
     def to_json(self) -> dict[str, Any]:
         values: dict[str, Any] = json.loads(json.dumps(asdict(self)))  # tuples as JSON has them
         return values
+
+    @staticmethod
+    def from_json(values: Any, place: str = "a network") -> Network:
+        return from_json(Network, values, place)
 
     def check(self) -> None:
         """Refuse what no classifier of ours has: ValueError, for those who read it from a file."""
