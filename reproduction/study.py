@@ -9,7 +9,7 @@ from calida.errors import InputError
 from calida.studies import Job, StudyTask
 from reproduction.tables import MNIST_USPS, NUM_SAMPLES, SVHN_MNIST, TABLE1, TABLES, USUAL_SAMPLES, BaseRow, Row
 
-STUDIES = ("table1", "table2a", "table2b", "table3", "claims")
+STUDIES = ("table1", "table2a", "table2b", "table3", "pacs", "claims")
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ def plan_study(name: str, tasks: Mapping[str, StudyTask], seeds: Iterable[int], 
         for task_name in (MNIST_USPS, SVHN_MNIST):
             add("dual", (tasks[task_name].job("dual", seed) for seed in numbers))
     for table in TABLES.values():
-        if name == table.name or (name == "claims" and table.task in TABLE1):
+        if name == table.study or (name == "claims" and table.task in TABLE1):
             for row in table.rows:
                 if row.recipe is not None:
                     add(row.name, (row_job(tasks[table.task], row, seed) for seed in numbers))

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
+from calida.errors import InputError
 from calida.studies import StudyTask
-from reproduction.tables import MNIST_USPS, SVHN_MNIST, VISDA17
+from reproduction.tables import MNIST_USPS, PACS, SVHN_MNIST, VISDA17
 
+_PACS_FOLDERS = ("photo", "art_painting")
 _TINY: Mapping[str, Any] = {"epochs": 1, "rounds": 2, "passes": 1, "batch_size": 40, "groups": 2}
 
 
@@ -35,12 +38,16 @@ PROTOCOLS: dict[str, dict[str, StudyTask]] = {
             # The released scripts: batches of 32, GVR in 4 groups of 8, SGD with Nesterov's momentum.
             settings={"batch_size": 32, "groups": 4, "optimizer": "sgd"},
         ),
+        **{
+            name: StudyTask(name, f"pacs/{source}", f"pacs/{target}", encoder="efficientnet-lite0")
+            for name, source, target in zip(PACS, _PACS_FOLDERS, reversed(_PACS_FOLDERS), strict=True)
+        },
     },
 }
 PROTOCOLS["full"] = {
     MNIST_USPS: replace(PROTOCOLS["main"][MNIST_USPS], source="mnist:train", target="usps:train"),
     SVHN_MNIST: replace(PROTOCOLS["main"][SVHN_MNIST], target="mnist:train"),
-    VISDA17: PROTOCOLS["main"][VISDA17],
+    **{name: PROTOCOLS["main"][name] for name in (VISDA17, *PACS)},
 }
 PROTOCOLS["small"] = {
     **PROTOCOLS["main"],
@@ -51,7 +58,16 @@ _SMOKE: dict[str, dict[str, Any]] = {
     MNIST_USPS: {"source": "uci-digits:120", "target": "uci-digits:100", "backbone": "compact"},
     SVHN_MNIST: {"source": "uci-digits:100", "target": "uci-digits:120", "backbone": "compact"},
     VISDA17: {"backbone": "compact", "size": 32},
+    **{name: {"size": 32} for name in PACS},
 }
+
+
+def in_folder(task: StudyTask, folder: Path) -> StudyTask:
+    """A task whose images lie in the folder of data sets; PACS has no address that a program could fetch it from."""
+    places = [folder / place for place in (task.source, task.target)]
+    if absent := [place for place in places if not place.is_dir()]:
+        raise InputError(f"there are no images in {absent[0]}; put PACS there, a folder a class")
+    return replace(task, source=str(places[0]), target=str(places[1]))
 
 
 def smoke(task: StudyTask) -> StudyTask:

@@ -6,9 +6,10 @@ import pytest
 from commands import command
 from records import records, rows_of
 
+from calida.encoders import PACKAGED, install_command
 from calida.studies import Results
 from reproduction.__main__ import main
-from reproduction.tables import MNIST_USPS, SVHN_MNIST
+from reproduction.tables import MNIST_USPS, PACS, SVHN_MNIST
 from reproduction.tasks import PROTOCOLS, smoke
 from reproduction.visda17 import generate_visda17
 
@@ -118,3 +119,22 @@ def test_a_failed_run_is_told_and_the_command_says_so(tmp_path):
     done = reproduce("table3", "--smoke", "--row", "Source-Res101", *words, cwd=tmp_path)
     assert done.returncode == 1
     assert "empty" in done.stderr
+
+
+@pytest.mark.skipif(not PACKAGED["efficientnet-lite0"].is_installed(), reason=install_command("images"))
+def test_pacs_runs_by_an_encoder_in_both_directions(tmp_path, monkeypatch):
+    monkeypatch.setenv("CALIDA_CACHE", str(tmp_path / "cache"))
+    words = ["pacs", "--smoke", "--seeds", "1", "--jobs", "1", "--row", "BRER-inf-GVR", "--json"]
+    shown = json.loads(succeed(*words, cwd=tmp_path).stdout)
+    for name in PACS:
+        row = next(row for row in shown[name] if row["model"] == "BRER-inf-GVR")
+        assert (row["paper"], row["label-free"]["seeds"]) == (None, 1)
+    (line,) = (tmp_path / "runs/reproduction-smoke/results" / f"{PACS[0]}.jsonl").read_text().splitlines()[:1]
+    assert (json.loads(line)["encoder"], json.loads(line)["source"]) == ("efficientnet-lite0", "pacs/photo")
+
+
+def test_pacs_that_is_not_there_is_asked_for(tmp_path, monkeypatch):
+    monkeypatch.setenv("CALIDA_DATA", str(tmp_path / "data"))
+    done = reproduce("pacs", cwd=tmp_path)
+    assert done.returncode == 2
+    assert "pacs/photo; put PACS there" in done.stderr

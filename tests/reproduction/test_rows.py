@@ -17,10 +17,11 @@ from reproduction.tasks import PROTOCOLS
 @pytest.mark.parametrize("table", TABLES.values(), ids=TABLES)
 def test_rows_of_one_kind_share_their_pretraining(table):
     """So differences between rows are differences of adaptation, and the source rows are those very networks."""
-    study = plan_study(table.name, PROTOCOLS["main"], range(2))
-    ordered = starts_first(study.jobs)
-    assert {one.key for one in ordered} == {one.key for one in study.jobs}
-    assert len(ordered) == 2 * sum(row.recipe is not None for row in table.rows)
+    rows = [row for row in table.rows if row.recipe not in (None, "features")]  # ours has a start of its own
+    jobs = plan_study(table.study, PROTOCOLS["main"], range(2), [row.name for row in rows]).jobs
+    ordered = starts_first([job for job in jobs if job.task == table.task])
+    assert {one.key for one in ordered} == {one.key for one in jobs if one.task == table.task}
+    assert len(ordered) == 2 * len(rows)
     assert [one.start for one in ordered[:4]] == [None] * 4  # point and Bayesian, two seeds
     for one in ordered[4:]:
         assert one.start.key in {first.key for first in ordered[:4]}
@@ -63,4 +64,4 @@ def test_records_that_are_committed_are_those_of_todays_jobs():
     """Settings and options get company over time; what a finished run did is still found under today's key."""
     known = Results(ROOT / RESULTS, FLAT_NAMES).records
     wanted = {job.key for job in plan_study("table2b", PROTOCOLS["main"], range(4)).jobs}
-    assert len(known.keys() & wanted) == 12
+    assert len(known.keys() & wanted) >= 12

@@ -1,6 +1,6 @@
 """A run as a folder: from the names of two data sets to a model, figures, predictions and a report."""
 
-from calida.runs.config import RunConfig
+from calida.runs.config import AUTO_ENCODER, RunConfig
 from calida.runs.data import ReadingProgress, RunData, open_data, open_new
 from calida.runs.execution import Metrics, evaluate_run, execute, republish
 from calida.runs.folder import RunFolder, write_predictions
@@ -8,6 +8,7 @@ from calida.runs.labeling import LabelFiles, evaluate_with_labels, write_label_f
 from calida.runs.selection import select_run
 
 __all__ = [
+    "AUTO_ENCODER",
     "LabelFiles",
     "Metrics",
     "ReadingProgress",

@@ -9,7 +9,7 @@ from typing import Any
 
 from calida.data import INSIDE
 from calida.recipes import get_recipe, resolve
-from calida.runs import RunConfig
+from calida.runs import AUTO_ENCODER, RunConfig
 from calida.studies.job import PRETRAINING, Job
 from calida.studies.summary import Measure
 
@@ -22,6 +22,7 @@ class StudyTask:
     source: str
     target: str
     backbone: str = "auto"
+    encoder: str = AUTO_ENCODER
     size: int | None = None
     measure: Measure = "accuracy"
     backbone_weights: str | None = None
@@ -52,6 +53,7 @@ class StudyTask:
             seed=seed,
             precision=self.precision,
             backbone=self.backbone,
+            encoder=self.encoder,
             backbone_weights=self.backbone_weights,
             validation=self.validation,
             guard=False,
