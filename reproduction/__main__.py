@@ -24,7 +24,7 @@ from reproduction.page import RESULTS, write_page
 from reproduction.screen import show_claims, show_memory, show_table, show_table1
 from reproduction.study import STUDIES, plan_study
 from reproduction.tables import PACS, TABLE1, TABLES, VISDA17
-from reproduction.tasks import PROTOCOLS, in_folder
+from reproduction.tasks import PROTOCOLS, in_folder, with_weights_at_hand
 from reproduction.tasks import smoke as made_tiny
 from reproduction.visda17 import generate_visda17
 
@@ -105,7 +105,7 @@ def reproduce(
     }
     changes = {key: value for key, value in changes.items() if value is not None}
     if what is What.table3:
-        tasks[VISDA17] = _changed(tasks[VISDA17], changes)
+        tasks[VISDA17] = _changed(tasks[VISDA17] if smoke else with_weights_at_hand(tasks[VISDA17]), changes)
     elif plan or changes:
         named = ", ".join(f"--{key.replace('_', '-')}" for key in (*changes, *["plan"] * plan))
         raise InputError(f"{named.replace('settings', 'set')} belongs to table3; the other tables are the paper's")

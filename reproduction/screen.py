@@ -81,7 +81,7 @@ def show_memory(screen: Screen, task: StudyTask, classes: int = 12) -> dict[str,
     """What a training step of table 3 takes, before anything is allocated."""
     recipe = task.job("brer-inf-gvr", 0).recipe
     shape = (3, task.size or 224, task.size or 224)
-    plan = memory_plan(Network(shape, classes, task.backbone, gaussian=True), recipe)
+    plan = memory_plan(Network(shape, classes, task.backbone, gaussian=True, head=task.head), recipe)
     batch, groups = recipe.optimization.batch_size, recipe.gradient_variance.groups
     title = f"{task.backbone}, {shape[1]} pixels, batches of {batch}, {groups} groups"
     grid = Grid("memory of a training step", "GB", title=title, title_justify="left")

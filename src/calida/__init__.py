@@ -8,7 +8,7 @@ TYPE_CHECKING = False  # as typing has it, which takes longer to import than all
 if TYPE_CHECKING:
     from typing import Any
 
-    from calida.adaptation import Adapted, adapt, load
+    from calida.adaptation import Adapted, adapt, finetune, load
     from calida.errors import CalidaError, CheckpointError, DownloadError, InputError, MissingExtraError, NonFiniteError
     from calida.estimator import CalibratedAdapter, label_free_score
     from calida.model import Prediction
@@ -42,6 +42,7 @@ __all__ = [
     "Weighted",
     "__version__",
     "adapt",
+    "finetune",
     "get_recipe",
     "label_free_score",
     "load",
@@ -51,7 +52,7 @@ __all__ = [
 # Names are fetched when they are first used: torch and scikit-learn take two seconds to import, and `calida --help`,
 # or a program that only may come to need calida, should not wait for them.
 _HOMES = {
-    "adaptation": ("Adapted", "adapt", "load"),
+    "adaptation": ("Adapted", "adapt", "finetune", "load"),
     "errors": (
         "CalidaError",
         "CheckpointError",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -11,6 +12,8 @@ from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedCo
 from calida.terminal import plain
 from calida.training import RunEvent, RunStarted, StepTaken, round_line
 from calida.validation import RoundRecord
+
+_FIRST_STEPS = 4
 
 
 @contextmanager
@@ -30,6 +33,34 @@ def training_progress(console: Console) -> Iterator[TrainingProgress]:
         yield TrainingProgress(bars)
 
 
+class FirstSteps:
+    """How long a phase will take, told by its first steps and by the look at all samples before them."""
+
+    def __init__(self, began: float) -> None:
+        self.began = began
+        self.first: tuple[float, int] | None = None  # when, and how many samples had been run by then
+
+    def expect(self, event: StepTaken, now: float) -> float | None:
+        """Seconds from here to the end, once enough steps are taken: all steps, and a look after each round.
+
+        What is returned at last is looked at three times more, to calibrate it and to draw the report.
+        """
+        if self.first is None:
+            self.first = now, event.samples
+        if event.step < _FIRST_STEPS or event.samples == self.first[1]:
+            return None
+        each = (now - self.first[0]) / (event.samples - self.first[1])
+        look = max(self.first[0] - self.began - each * self.first[1], 0.0)
+        rounds = event.rounds - event.round
+        of_round = each * event.samples * event.steps / event.step
+        return rounds * (of_round + look) - each * event.samples + 3 * look
+
+
+def in_words(seconds: float) -> str:
+    """A time that nobody needs to the second."""
+    return f"{seconds / 60:.0f} minutes" if seconds >= 90 else f"{seconds:.0f} seconds"
+
+
 class TrainingProgress:
     """Turns the records of a run into bars: one for reading, one for training as a whole."""
 
@@ -39,6 +70,7 @@ class TrainingProgress:
         self.task: TaskID | None = None
         self.behind = 0.0  # samples of finished rounds
         self.ahead: dict[str, float] = {}  # samples that are expected of a round, by phase
+        self.clock: FirstSteps | None = None  # where training takes so long that it is said beforehand
 
     def read(self, name: str, done: int, total: int) -> None:
         if name not in self.reading:
@@ -53,6 +85,9 @@ class TrainingProgress:
             self._start(event)
         elif isinstance(event, StepTaken):
             self._move(event, event.step / event.steps)
+            if self.clock is not None and (seconds := self.clock.expect(event, time.perf_counter())) is not None:
+                self.bars.console.print(f"this will take about {in_words(seconds)}, by the first steps")
+                self.clock = None
         else:
             self._move(event, 1.0)
             self.behind += self.ahead[event.phase]
@@ -69,7 +104,11 @@ class TrainingProgress:
         if recipe is not None:
             self.bars.console.print(f"recipe {plain(recipe)}")
         self.task = self.bars.add_task("training", total=total, completed=round(self.behind), rate="")
-        if history:
+        if event.memory is not None:
+            self.clock = FirstSteps(time.perf_counter())
+            memory = f"{event.memory / 1e9:.1f} GB"
+            self.bars.console.print(f"the encoder's network learns as well: a step takes about {memory} of memory")
+        elif history:
             self.bars.console.print(f"going on after {len(history)} finished rounds")
 
     def _move(self, place: StepTaken | RoundRecord, share: float) -> None:

@@ -30,6 +30,7 @@ class WarningCode(str, Enum):
     OUTSIDE = "outside the source"
     WEAK_SOURCE = "weak source"
     FEW_SAMPLES = "few samples"
+    FINETUNING_UNDONE = "fine-tuning undone"
 
 
 _WORDS = {
@@ -81,6 +82,10 @@ _WORDS = {
     WarningCode.WEAK_SOURCE: (
         "The source-only classifier is right on only {accuracy:.0%} of held-out source: little to build on."
     ),
+    WarningCode.FINETUNING_UNDONE: (
+        "Fine-tuning is undone: classifiers of other kinds put the fine-tuned network at {after:.0%} right on target, "
+        "and the one before it at {before:.0%}."
+    ),
     WarningCode.FEW_SAMPLES: ("{domain} has {count} samples: estimates are rough."),
 }
 
@@ -98,6 +103,7 @@ _SEVERITY = {
     WarningCode.DOMAINS_APART: Severity.NOTE,
     WarningCode.FEW_SAMPLES: Severity.NOTE,
     WarningCode.BUDGET_UNMET: Severity.NOTE,
+    WarningCode.FINETUNING_UNDONE: Severity.NOTE,
     WarningCode.CONTESTED: Severity.ALARM,
     WarningCode.OUTSIDE: Severity.ALARM,
     WarningCode.CLASS_TAKES_OVER: Severity.ALARM,

@@ -68,6 +68,26 @@ def test_photographs_go_through_the_encoder_and_new_ones_too(place):
 
 
 @needs_images
+def test_the_encoder_learns_as_well_and_reads_new_images(place):
+    source, target = color_photographs(place / "photos", 24, 0), color_photographs(place / "dark", 16, 1, light=0.5)
+    more = ["--size", "32", "--workers", "0", "--encoder", "efficientnet-lite0", "--finetune", "--set", "blocks=2"]
+    more += ["--set", "finetune_rounds=1", "--set", "finetune_batch_size=8"]
+    done = succeed(
+        *("adapt", "--source", source, "--target", target, "--target-labels", "inside"),
+        *("--out", "run", *more, *BRIEF),
+        cwd=place,
+    )
+    assert "the encoder's network learns as well: a step takes about" in done.stderr
+    assert "finetune 1/1" in done.stderr
+    config = RunFolder(place / "run").read_config()
+    assert (config.encoder, config.recipe, config.finetune) == ("efficientnet-lite0", "features", True)
+    succeed("predict", "run", target, "--out", "new.csv", "--workers", "0", cwd=place)
+    for new, old in zip(read_csv(place / "new.csv"), read_csv(place / "run" / "predictions.csv"), strict=True):
+        assert (new["label"], new["probability"]) == (old["label"], old["probability"])
+    assert (place / "run" / "report.html").stat().st_size < 3e6  # images are shown smaller than they are read
+
+
+@needs_images
 def test_of_several_encoders_the_one_with_more_agreement_is_taken(place):
     """Features that any classifier can use, against noise: the panel sees it without a target label."""
     source, target = color_photographs(place / "photos", 40, 0), color_photographs(place / "dark", 40, 1, light=0.5)
@@ -149,6 +169,9 @@ def test_no_encoder_means_a_network_from_nothing(place):
             "unknown encoder 'efficientnet-light0'; did you mean efficientnet-lite0",
         ),
         (["--encoder", "minilm"], "the encoder minilm reads texts"),
+        (["--encoder", "minilm", "--finetune"], "fine-tuning takes an encoder of images"),
+        (["--encoder", "none", "--finetune"], "fine-tuning trains an encoder's network"),
+        (["--model", "hgb", "--finetune"], "fine-tuning begins with a network of its own"),
     ],
 )
 def test_what_cannot_be_is_one_sentence(place, words, message):

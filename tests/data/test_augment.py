@@ -232,3 +232,43 @@ def test_noise_and_dropping_go_by_the_spread_of_each_feature():
     replaced = dropped[:, :2] == rows.mean(0)[:2]
     assert 0.18 < float(replaced.float().mean()) < 0.22
     assert torch.equal(dropped[:, :2][~replaced], rows[:, :2][~replaced])
+
+
+def test_a_cut_out_is_a_part_of_the_image_at_the_size_of_the_whole():
+    """Of a ramp, any part is a ramp that is less steep, within the ends of the whole; never less than half of it."""
+    ramp = torch.linspace(0, 1, 64).expand(200, 1, 64, 64).contiguous()
+    views = Augmentation(crop=1.0)(ramp, Seeds(3))
+    steps = views.diff(dim=3)[..., 2:-2]
+    shares = steps.mean((1, 2, 3)) * 63
+    assert torch.allclose(steps, steps.mean(3, keepdim=True).expand_as(steps), atol=1e-4)
+    # A side is cut to half at most, and by proportion to exp(-0.15) of that.
+    assert bool((shares > 0.5 * 0.86 - 0.01).all())
+    assert bool((shares < 1.01).all())
+    assert float(shares.min()) < 0.6 < 0.9 < float(shares.max())
+    assert 0 <= float(views.min()) < float(views.max()) <= 1
+    assert torch.equal(Augmentation(crop=1e-9)(ramp, Seeds(3)).round(decimals=4), ramp.round(decimals=4))
+
+
+def test_mirrored_images_are_mirrored():
+    x = torch.rand(300, 3, 5, 6)
+    views = Augmentation(flip=0.5)(x, Seeds(0))
+    turned = torch.tensor([torch.equal(view, image.flip(2)) for view, image in zip(views, x, strict=True)])
+    same = torch.tensor([torch.equal(view, image) for view, image in zip(views, x, strict=True)])
+    assert bool((turned ^ same).all())
+    assert 100 < int(turned.sum()) < 200
+    assert torch.equal(Augmentation(flip=1.0)(x, Seeds(0)), x.flip(3))
+
+
+def test_each_image_gets_as_many_kinds_of_change_as_asked_for():
+    """Negatives and patches can be told apart in a plain image: with one change, each has exactly one of them."""
+    x = torch.zeros(400, 1, 8, 8)
+    x[:, :, 0, 0] = 1.0
+    strengths = {"polarity": 1.0, "erasing": 1.0}
+    views = Augmentation(**strengths, changes=1)(x, Seeds(1))
+    negative = views[:, 0, 7, 7] > 0.5
+    assert 120 < int(negative.sum()) < 280
+    assert torch.equal(views[negative], 1 - x[negative])
+    assert bool((views[~negative] < 0.5).flatten(1)[:, 1:].all())
+    every = Augmentation(**strengths)(x, Seeds(1))
+    assert torch.equal(Augmentation(**strengths, changes=2)(x, Seeds(1)), every)
+    assert bool((every[:, 0, 7, 7] > 0.5).all())

@@ -1,11 +1,8 @@
-import subprocess
-import sys
-
 import pytest
 import torch
 from torch import nn
 
-from calida.errors import InputError, MissingExtraError
+from calida.errors import InputError
 from calida.model import (
     BACKBONES,
     Classifier,
@@ -243,31 +240,3 @@ def test_scratch_buffers_throw_updates_away():
 def test_any_module_is_a_backbone():
     model = Classifier(nn.Linear(4, 3), build_head("linear", 3, 2, True))
     assert model(torch.randn(5, 4)).logits.mean.shape == (5, 2)
-
-
-def test_timm_backbone_by_name():
-    pytest.importorskip("timm")
-    model = classifier((3, 64, 64), backbone="timm:resnet18", classes=12)
-    features, logits = model.eval()(torch.randn(2, 3, 64, 64))
-    assert features.shape == (2, 512)
-    assert logits.mean.shape == (2, 12)
-    assert [type(layer).__name__ for layer in model.head.mean] == ["Linear", "ReLU", "Linear"]
-    with pytest.raises(InputError, match="timm has no model 'resnet19'; did you mean"):
-        build_backbone("timm:resnet19", (3, 64, 64))
-
-
-def test_timm_that_is_not_there_is_named(monkeypatch):
-    monkeypatch.setitem(sys.modules, "timm", None)
-    with pytest.raises(MissingExtraError, match=r"not installed: pip install 'calida\[timm\]'"):
-        build_backbone("timm:resnet18", (3, 64, 64))
-
-
-def test_timm_that_cannot_be_imported_is_named(tmp_path):
-    """As with a torchvision built for another torch: the import itself raises RuntimeError."""
-    (tmp_path / "timm.py").write_text("raise RuntimeError('operator torchvision::nms does not exist')")
-    program = "from calida.model import build_backbone; build_backbone('timm:resnet18', (3, 64, 64))"
-    done = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, env={"PYTHONPATH": str(tmp_path)}, check=False
-    )
-    assert "MissingExtraError" in done.stderr
-    assert "cannot be imported here: operator torchvision::nms does not exist" in done.stderr

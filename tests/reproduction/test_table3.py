@@ -20,7 +20,7 @@ def test_resnet_101_with_its_two_heads_takes_a_step_with_gradient_variance():
     recipe = TASK.job("brer-inf-gvr", 0).recipe
     assert (recipe.optimization.optimizer, recipe.optimization.batch_size) == ("sgd", 32)
     assert recipe.gradient_variance.groups == 4
-    model = build_classifier(Network((3, 32, 32), 12, TASK.backbone, gaussian=True), Seeds(0)).train()
+    model = build_classifier(Network((3, 32, 32), 12, TASK.backbone, gaussian=True, head=TASK.head), Seeds(0)).train()
     for branch in (model.head.mean, model.head.log_variance):
         assert [tuple(layer.weight.shape) for layer in branch if hasattr(layer, "weight")] == [(512, 2048), (12, 512)]
     assert sum(p.numel() for p in model.backbone.parameters()) == pytest.approx(42.5e6, rel=0.01)

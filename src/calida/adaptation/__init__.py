@@ -3,7 +3,9 @@
 from calida.adaptation.adapt import adapt, adapt_with
 from calida.adaptation.adapted import Adapted, Trust, load
 from calida.adaptation.checks import choose_device
-from calida.adaptation.models import AUTO, MODELS
+from calida.adaptation.finetune import Tuning
+from calida.adaptation.images import finetune, frames_of
+from calida.adaptation.models import AUTO, MODELS, is_network
 from calida.adaptation.options import AUTO_RECIPES, RunOptions
 
 __all__ = [
@@ -13,8 +15,12 @@ __all__ = [
     "Adapted",
     "RunOptions",
     "Trust",
+    "Tuning",
     "adapt",
     "adapt_with",
     "choose_device",
+    "finetune",
+    "frames_of",
+    "is_network",
     "load",
 ]

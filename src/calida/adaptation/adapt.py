@@ -12,8 +12,9 @@ from calida.adaptation.adapted import Adapted
 from calida.adaptation.auto import try_recipes
 from calida.adaptation.auto_model import try_models
 from calida.adaptation.checks import Array, check_domains, whole
+from calida.adaptation.finetune import Tuning, train_and_tune
 from calida.adaptation.frames import encode_frames, with_table
-from calida.adaptation.models import AUTO
+from calida.adaptation.models import AUTO, is_network
 from calida.adaptation.options import RunOptions
 from calida.adaptation.task import Task
 from calida.data import ImageFiles, Labeled, Scale, as_labels, split_validation, take
@@ -81,8 +82,9 @@ def adapt_with(
     observe: Observe,
     terms: Mapping[str, Weighted],
     oracle_labels: Array | None,
+    tuning: Tuning | None = None,
 ) -> Adapted:
-    """`adapt` with options that are gathered already."""
+    """`adapt` with options that are gathered already; with `tuning`, samples are features of what is fine-tuned."""
     options.check()
     options = replace(options, seed=whole(options.seed, "seed"))
     num_classes = None if num_classes is None else whole(num_classes, "num_classes", 2)
@@ -109,7 +111,11 @@ def adapt_with(
         start,
     )
     place, recipes = None if folder is None else Path(folder), options.recipes(vectors=target_x.ndim == 2)
-    if options.model == AUTO:
+    if tuning is not None:
+        if len(recipes) > 1 or not is_network(options.model):
+            raise InputError("fine-tuning goes on with one recipe, and with a network")
+        adapted = train_and_tune(task, tuning, (kept, held), recipes[0], place, observe, resume)
+    elif options.model == AUTO:
         adapted = try_models(task, recipes[0], place, observe, resume)
     elif len(recipes) > 1:
         adapted = try_recipes(task, recipes, place, observe, resume)

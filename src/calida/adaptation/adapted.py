@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from calida.adaptation.checks import Array, choose_device, whole
 from calida.adaptation.models import CANNOT_BE_SAVED, blank_classifier, check_shapes
-from calida.data import ImageFiles, SavedPreparation, Scale, as_frame, as_inputs, check_scale, is_frame
+from calida.data import ImageFiles, SavedPreparation, Scale, Values, as_frame, as_inputs, check_scale, is_frame
 from calida.devices import has_bf16
 from calida.errors import CheckpointError, InputError
 from calida.estimation import Estimate, SetCalibration, check_level
@@ -117,6 +117,10 @@ class Adapted:
         if is_frame(x) and self.preparation is not None and self.preparation.table is not None:
             x = self.preparation.target(self.preparation.table.apply(as_frame(x, "the input"), "the input"))
         inputs = as_inputs(x, "the input")
+        if isinstance(inputs, Tensor) and self._is_of_another_size(inputs):
+            assert self.preparation is not None
+            fitting = self.preparation.target.for_values(Values.of(inputs))
+            inputs = inputs if fitting is None else fitting(inputs)
         if tuple(inputs.shape[1:]) != self.network.input_shape:
             raise InputError(
                 f"samples have shape {tuple(inputs.shape[1:])}; this classifier reads {self.network.input_shape}"
@@ -131,6 +135,13 @@ class Adapted:
             before = predict(other, inputs, samples, Seeds(self.seed), rows, monte_carlo_dropout)
             prediction = prediction.averaged_with(before)
         return prediction if raw else prediction.tempered(self.temperature)
+
+    def _is_of_another_size(self, samples: Tensor) -> bool:
+        """Whether these are images that can be brought to the size which the network reads."""
+        shape = self.network.input_shape
+        if self.preparation is None or samples.ndim != 4 or self.preparation.target.shape != shape:
+            return False
+        return tuple(samples.shape[1:]) != shape
 
     def predict_sets(self, x: Array | ImageFiles, level: float = 0.9, num_samples: int | None = None) -> Tensor:
         """For each sample the classes that should hold the right one at this level, as booleans: [N, K].

@@ -79,6 +79,7 @@ def finalize(
     `warnings` are the guard's on the data, None if it was off. `checks` are those of feature vectors, which decide
     between source-only, adapted and their average; a network's own features are checked here, for the estimate alone.
     """
+    images = checks is None and run.predictor.target.ndim == 4  # that check classifiers see by the network's eyes alone
     decision = decide(run.history, options.choice, warnings is not None, checks is not None)
     offsets = (
         prior_offsets(returned_record(run.history).shift) if decision.returned == Returned.PRIOR_CORRECTED else None
@@ -103,7 +104,6 @@ def finalize(
         estimate = estimate_by_agreement(checks.panel, *labels, checks.apart) if checks else None
     mixed = run.predictor.mix(run.model, predictions.target.labels, PSEUDOCAL_SHARE)
     data = CalibrationData(predictions, mixed, offsets)
-    images = run.predictor.target.ndim == 4
     accuracy = _estimate(data, checks, estimate, images)
     data = replace(data, accuracy=accuracy.value if estimate is not None else None)
     named = name_calibration(options.calibration, images, estimate is not None)

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -20,15 +20,35 @@ from calida.adaptation.finalize import Finished, finalize
 from calida.adaptation.models import CANNOT_BE_SAVED, MLP, blank_classifier, family_of, trainer_of
 from calida.adaptation.options import RunOptions
 from calida.data import Scale, compare_domains, describe_balance, digest, has_colors
+from calida.encoders import is_encoder_name, load_encoder
 from calida.errors import InputError
 from calida.estimation import SetCalibration
 from calida.families import Family
-from calida.model import AUTO_PRECISION, CUSTOM, AnyClassifier, Classifier, Network, Precision, faster_precision
+from calida.model import (
+    AUTO_PRECISION,
+    CUSTOM,
+    AnyClassifier,
+    Classifier,
+    EncoderBackbone,
+    Network,
+    Precision,
+    faster_precision,
+)
 from calida.objective import Weighted, parameter_positions
 from calida.recipes import Recipe, phases
 from calida.run_warnings import RunWarning
 from calida.seeds import Seeds
-from calida.training import SOURCE_PHASE, Domains, Observe, RoundChoice, RoundMeasures, Run, run_rounds, saved_identity
+from calida.training import (
+    SOURCE_PHASE,
+    Domains,
+    Observe,
+    Progress,
+    RoundChoice,
+    RoundMeasures,
+    Run,
+    run_rounds,
+    saved_identity,
+)
 from calida.validation import DomainPredictions, Predictor, RoundRecord, collapse, describe_labeled, prefers, validate
 
 
@@ -43,6 +63,8 @@ class Task:
     class_names: Sequence[str] | None  # for sentences
     truth: Tensor | None = field(repr=False)  # for oracle figures, and read by `ValidatorChooser.measure` alone
     start: Adapted | None = None  # a classifier that is trained on source already
+    checked_by: Task | None = None  # the same samples in a form that check classifiers read
+    findings: tuple[RunWarning, ...] = ()  # beside what the guard finds in the data
 
     @property
     def own_backbone(self) -> nn.Module | None:
@@ -54,6 +76,8 @@ class Task:
 
         Of a few samples nobody can tell anything: there are none then.
         """
+        if self.checked_by is not None:
+            return self.checked_by.checks
         domains = self.domains
         counts = len(domains.source.y), len(domains.target)
         if domains.target.ndim != 2 or min(counts) < FEWEST_TO_CHECK or not len(domains.validation.y):
@@ -65,13 +89,17 @@ class Task:
 
     def train(self, recipe: Recipe, folder: Path | None, observe: Observe, resume: bool) -> Adapted:
         """Train on source unless there is a start, adapt by the recipe, choose a round, calibrate it."""
+        return self.concluded(self.learn(recipe, folder, observe, resume))
+
+    def learn(self, recipe: Recipe, folder: Path | None, observe: Observe, resume: bool) -> Learned:
+        """Train on source unless there is a start, and adapt by the recipe."""
         domains, options, seeds = self.domains, self.options, Seeds(self.options.seed)
         family = family_of(options.model)
         recipe = recipe.fitted_to(domains.source.x.shape, has_colors(domains.target))
         network = self._network(recipe, family)
         classifier = self._classifier(network, recipe)
         if isinstance(classifier, Classifier):
-            classifier.precision = self._precision(classifier, recipe, folder if resume else None)
+            classifier.precision = self.precision(classifier, recipe, folder if resume else None)
             network = replace(network, precision=classifier.precision)
         checks = self.checks if options.guard or recipe.uses_panel else None
         if recipe.uses_panel and checks is None:  # the classifier labels by itself
@@ -81,22 +109,30 @@ class Task:
             domains,
             seeds,
             recipe.posterior.num_samples,
-            4 * recipe.optimization.batch_size,  # without gradients a batch takes far less memory than in training
+            self.rows_at_once(recipe),
             self._folder(folder, family),
-            self._identity(recipe, network),
+            self.identity(recipe, network),
             observe,
-            ValidatorChooser(options, self.class_names, self.truth, checks is not None),
+            self.chooser(checks),
             None if self.start is None else pretraining_records(self.start),
             trainer_of(family, recipe),
             None if checks is None else checks.panel,
         )
-        done = run_rounds(run, classifier, resume)
+        return Learned(classifier, network, recipe, run_rounds(run, classifier, resume))
+
+    def concluded(self, learned: Learned) -> Adapted:
+        """The result of rounds, with the classifier before it met the target."""
+        classifier, network, recipe, done = learned
         classifier.lay_out(torch.channels_last)
         before = copy.deepcopy(classifier)
         if done.source_only is not None:
             before.load_state_dict(done.source_only)
-        source_only = Adapted(before.eval(), network, recipe, options.seed)
+        source_only = Adapted(before.eval(), network, recipe, self.options.seed)
         return self.finished(classifier, network, recipe, done.history, source_only)
+
+    def chooser(self, checks: Checks | None) -> ValidatorChooser:
+        """Who judges rounds; in the end check classifiers do, where there are any."""
+        return ValidatorChooser(self.options, self.class_names, self.truth, checks is not None)
 
     def finished(
         self,
@@ -121,21 +157,32 @@ class Task:
         )
 
     def predictor(self, recipe: Recipe) -> Predictor:
-        """The samples that classifiers are judged by; without gradients a batch takes far less memory."""
-        seeds, rows = Seeds(self.options.seed), 4 * recipe.optimization.batch_size
-        return Predictor(self.domains.validation, self.domains.target, recipe.posterior.num_samples, seeds, rows)
+        """The samples that classifiers are judged by."""
+        seeds, samples = Seeds(self.options.seed), recipe.posterior.num_samples
+        return Predictor(self.domains.validation, self.domains.target, samples, seeds, self.rows_at_once(recipe))
+
+    def rows_at_once(self, recipe: Recipe) -> int:
+        """Of a prediction: without gradients a batch takes far less memory than in training."""
+        batch = recipe.optimization.batch_size
+        return 4 * (batch if self.checked_by is None else recipe.finetuning.finetune_batch_size)
 
     def _classifier(self, network: Network, recipe: Recipe) -> AnyClassifier:
         """The classifier before its first step, on its device."""
         options, domains = self.options, self.domains
-        classifier = blank_classifier(network, Seeds(options.seed), self.own_backbone)
+        backbone = self.own_backbone
+        weights = options.backbone_weights
+        if backbone is None and weights is None and is_encoder_name(network.backbone):
+            backbone = EncoderBackbone(load_encoder(network.backbone), standardized=False)
+        classifier = blank_classifier(network, Seeds(options.seed), backbone)
         classifier.standardize.fit(domains.source.x, domains.target)  # type: ignore[operator, union-attr]
-        if isinstance(classifier, Classifier) and options.backbone_weights is not None:
-            read_weights(classifier.backbone, Path(options.backbone_weights))
+        if isinstance(classifier, Classifier) and weights is not None:
+            pretrained = classifier.pretrained
+            read_weights(classifier.backbone if pretrained is None else pretrained.network, Path(weights))
         if self.start is not None:
             classifier.load_state_dict(self._fitting_start(network))
         classifier.to(choose_device(options.device))
         if isinstance(classifier, Classifier):
+            classifier.tune(recipe.finetuning.blocks, recipe.finetuning.batch_statistics == "kept")
             if options.compile:
                 if recipe.gradient_variance.weight:
                     raise InputError("gradient variance has second derivatives, which compiled networks do not give")
@@ -144,7 +191,7 @@ class Task:
                 parameter_positions(classifier, recipe.gradient_variance.part)  # fails now if none matches
         return classifier
 
-    def _precision(self, classifier: Classifier, recipe: Recipe, resumed: Path | None) -> Precision:
+    def precision(self, classifier: Classifier, recipe: Recipe, resumed: Path | None) -> Precision:
         """As asked for; else that of the run that is resumed or begun with, else what a trial finds faster."""
         options, shape = self.options, tuple(self.domains.source.x.shape[1:])
         if options.precision != AUTO_PRECISION:
@@ -175,7 +222,8 @@ class Task:
         if not self.options.guard:
             return None
         source, classes = self.domains.source, self.domains.num_classes
-        return compare_domains(source.x, self.domains.target) + describe_balance(source.y, classes, self.class_names)
+        found = compare_domains(source.x, self.domains.target) + describe_balance(source.y, classes, self.class_names)
+        return found + list(self.findings)
 
     def _fitting_start(self, network: Network) -> dict[str, Tensor]:
         """The start's weights, if it is the network of this run."""
@@ -192,7 +240,7 @@ class Task:
         weights = self.options.backbone_weights
         return None if weights is None else hashlib.blake2b(Path(weights).read_bytes(), digest_size=16).hexdigest()
 
-    def _identity(self, recipe: Recipe, network: Network) -> dict[str, Any]:
+    def identity(self, recipe: Recipe, network: Network) -> dict[str, Any]:
         """What makes two runs the same run, as JSON has it."""
         return {
             "recipe": recipe.to_json(),
@@ -206,6 +254,15 @@ class Task:
             "choice": self.options.choice,
             "guard": self.options.guard,
         }
+
+
+class Learned(NamedTuple):
+    """A classifier after its last round, how it is built and trained, and what was recorded on the way."""
+
+    classifier: AnyClassifier
+    network: Network
+    recipe: Recipe
+    progress: Progress
 
 
 @dataclass(frozen=True)

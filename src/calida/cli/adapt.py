@@ -109,6 +109,14 @@ def adapt(
             rich_help_panel="Method",
         ),
     ] = None,
+    finetune: Annotated[
+        bool,
+        typer.Option(
+            "--finetune",
+            help="After adapting on an encoder's features, train the last blocks of its network as well.",
+            rich_help_panel="Method",
+        ),
+    ] = False,
     model: Annotated[
         str | None,
         typer.Option(
@@ -120,7 +128,7 @@ def adapt(
     backbone: Annotated[
         str | None,
         typer.Option(
-            help="dtn, lenet, compact, conv3, conv4, mlp, linear or timm:NAME; chosen by the data if left out.",
+            help="dtn, lenet, compact, conv3, conv4, mlp, linear or an encoder's name; by the data if left out.",
             rich_help_panel="Method",
         ),
     ] = None,
@@ -208,6 +216,7 @@ def adapt(
         "id": id,
         "text": text,
         "encoder": encoder,
+        "finetune": finetune or None,
         "target_labels": target_labels,
         "seed": seed,
         "device": device,

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from calida.data import DecodedFiles, Loading, Texts, UnreadableImageError, Values, read_ahead, row_slices
+from calida.data import DecodedFiles, Loading, Preparation, Texts, UnreadableImageError, Values, read_ahead, row_slices
 from calida.devices import has_bf16
 from calida.encoders.cache import KEY_BYTES, SHARD_ROWS, EmbeddingCache
 from calida.encoders.encoder import Encoder, ImageInput
@@ -79,6 +79,14 @@ def embed(
 def embedding_precision(device: torch.device) -> str:
     """bf16 where the processor computes with it, which is three times as fast there; fp32 elsewhere."""
     return "bf16" if has_bf16(device) else "fp32"
+
+
+def standardizing(features: Tensor) -> Preparation:
+    """What brings every feature of a domain to mean 0 and spread 1: a shift in style moves and stretches features."""
+    mean, spread = features.double().mean(0), features.double().std(0)
+    # A feature that is constant carries nothing.
+    gain = torch.where(spread > 1e-6 * mean.abs(), 1 / spread.clamp(min=1e-12), 0.0)
+    return Preparation((features.shape[1],), gain=tuple(gain.tolist()), offset=tuple((-gain * mean).tolist()))
 
 
 def content_keys(samples: Content, skip_unreadable: bool = False) -> tuple[list[bytes], list[int]]:

@@ -30,37 +30,39 @@ def import_optional(package: str, name: str) -> ModuleType:
         raise MissingExtraError(f"{name} needs {package}, which {state}") from error
 
 
-def load_timm(name: str, file: Path | None) -> Encoder:
+def load_timm(name: str, file: Path | None, filled: bool = True) -> Encoder:
     """A timm model without its classifier."""
     full = f"timm:{name}"
     timm = import_optional("timm", f"the encoder {full}")
     if not timm.is_model(name):
         raise InputError(f"timm has no model {name!r}")
-    module = _fetched(full, lambda: timm.create_model(name, pretrained=file is None, num_classes=0))
+    module = _fetched(full, lambda: timm.create_model(name, pretrained=filled and file is None, num_classes=0))
     values = timm.data.resolve_model_data_config(module)
     input = ImageInput(int(values["input_size"][-1]), values["mean"], values["std"], float(values.get("crop_pct", 1)))
-    return _finished(full, module, input, file)
+    return _finished(full, module, input, file, filled)
 
 
 # What the classifier is called that torchvision's models end with, and what stands before it.
 _LAST = ("fc", "classifier", "heads", "head")
 
 
-def load_torchvision(name: str, file: Path | None) -> Encoder:
+def load_torchvision(name: str, file: Path | None, filled: bool = True) -> Encoder:
     """A torchvision model without its classifier."""
     full = f"torchvision:{name}"
     models = import_optional("torchvision", f"the encoder {full}").models
     if name not in models.list_models():
         raise InputError(f"torchvision has no model {name!r}")
     published = models.get_model_weights(name).DEFAULT
-    module = _fetched(full, lambda: models.get_model(name, weights=published if file is None else None))
+    fetched = published if filled and file is None else None
+    module = _fetched(full, lambda: models.get_model(name, weights=fetched))
     how = published.transforms()
     size, resized = how.crop_size[0], how.resize_size[0]
     last = next((part for part in _LAST if hasattr(module, part)), None)
     if last is None:
         raise InputError(f"{full} has no classifier that could be taken off")
     setattr(module, last, nn.Identity())
-    return _finished(full, module, ImageInput(size, tuple(how.mean), tuple(how.std), min(size / resized, 1.0)), file)
+    input = ImageInput(size, tuple(how.mean), tuple(how.std), min(size / resized, 1.0))
+    return _finished(full, module, input, file, filled)
 
 
 class _HuggingFaceImages(nn.Module):
@@ -91,17 +93,19 @@ class _HuggingFaceTexts(nn.Module):
         return pool_layers(found.hidden_states[1:], tokens.present)
 
 
-def load_hugging_face(name: str, file: Path | None) -> Encoder:
+def load_hugging_face(name: str, file: Path | None, filled: bool = True) -> Encoder:
     """An image or text model of Hugging Face, by the name of its repository or by a folder that holds one."""
     full = f"hf:{name}"
     transformers = import_optional("transformers", f"the encoder {full}")
     config = _fetched(full, lambda: transformers.AutoConfig.from_pretrained(name))
-    # Safetensors alone: other files could run code when they are read.
-    model = _fetched(full, lambda: transformers.AutoModel.from_pretrained(name, use_safetensors=True))
+    if filled:  # from safetensors alone: other files could run code when they are read
+        model = _fetched(full, lambda: transformers.AutoModel.from_pretrained(name, use_safetensors=True))
+    else:
+        model = _fetched(full, lambda: transformers.AutoModel.from_config(config))
     if hasattr(config, "vision_config") or hasattr(config, "image_size") or hasattr(config, "num_channels"):
         base = importlib.import_module("transformers.image_processing_base").ImageProcessingMixin
         values = _fetched(full, lambda: base.get_image_processor_dict(name)[0])
-        return _finished(full, _HuggingFaceImages(model), _image_input(values), file)
+        return _finished(full, _HuggingFaceImages(model), _image_input(values), file, filled)
     tokenizer = _fetched(full, lambda: transformers.AutoTokenizer.from_pretrained(name))
     length = min(int(getattr(config, "max_position_embeddings", _TEXT_LENGTH)), _TEXT_LENGTH)
 
@@ -109,7 +113,8 @@ def load_hugging_face(name: str, file: Path | None) -> Encoder:
         ids: list[list[int]] = tokenizer(list(texts), truncation=True, max_length=length)["input_ids"]
         return ids
 
-    return _finished(full, _HuggingFaceTexts(model), TextInput(tokenize, length, tokenizer.pad_token_id or 0), file)
+    input = TextInput(tokenize, length, tokenizer.pad_token_id or 0)
+    return _finished(full, _HuggingFaceTexts(model), input, file, filled)
 
 
 def _image_input(values: Mapping[str, Any]) -> ImageInput:
@@ -133,13 +138,16 @@ def _fetched(name: str, fetch: Any) -> Any:
             return fetch()
     except Exception as error:  # every hub has errors of its own, and networks have many
         told = " ".join(str(error).split())[:200]
+        local = "folder: hf:FOLDER" if name.startswith("hf:") else f"file: {name}@FILE.safetensors"
         raise DownloadError(
-            f"the encoder {name} cannot be had here: {told}; with a network connection it is fetched once, or "
-            f"name a local file: {name}@FILE.safetensors"
+            f"the encoder {name} cannot be had here: {told}; with a network connection it is fetched once, or name a "
+            f"local {local}"
         ) from error
 
 
-def _finished(name: str, module: nn.Module, input: ImageInput | TextInput, file: Path | None) -> Encoder:
+def _finished(name: str, module: nn.Module, input: ImageInput | TextInput, file: Path | None, filled: bool) -> Encoder:
+    if not filled:
+        return make_encoder(name, module, input, "")
     if file is not None:
         weights, own = read_weights(file), module.state_dict()
         if absent := [key for key in own if key not in weights]:

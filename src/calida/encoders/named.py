@@ -13,7 +13,7 @@ from calida.encoders.hubs import load_hugging_face, load_timm, load_torchvision
 from calida.encoders.packaged import PACKAGED
 from calida.errors import InputError
 
-_HUBS: dict[str, Callable[[str, Path | None], Encoder]] = {
+_HUBS: dict[str, Callable[[str, Path | None, bool], Encoder]] = {
     "timm": load_timm,
     "torchvision": load_torchvision,
     "hf": load_hugging_face,
@@ -22,10 +22,9 @@ _HUBS: dict[str, Callable[[str, Path | None], Encoder]] = {
 
 def check_encoder_name(name: str) -> None:
     """Refuse a name that no encoder can have, before anything is read or fetched."""
-    plain = name.partition("@")[0]
-    hub, colon, model = plain.partition(":")
-    if plain in PACKAGED or (hub in _HUBS and colon and model):
+    if is_encoder_name(name):
         return
+    plain = name.partition("@")[0]
     near = difflib.get_close_matches(plain, PACKAGED, n=1)
     hint = f"; did you mean {near[0]}" if near else ""
     known = ", ".join([*PACKAGED, *(f"{hub}:NAME" for hub in _HUBS)])
@@ -39,12 +38,32 @@ def load_encoder(name: str, size: int | None = None) -> Encoder:
     NAME@FILE takes the weights from a safetensors file. `size` is the pixels a side that images are brought to, where
     that is not what the network was trained with.
     """
-    check_encoder_name(name)
-    plain, _, given = name.partition("@")
-    file = Path(given).expanduser() if given else None
+    given = name.partition("@")[2]
+    return _sized(_load(name, Path(given).expanduser() if given else None, True), size)
+
+
+def blank_encoder(name: str, size: int | None = None) -> Encoder:
+    """The network of an encoder before it has any weights, for one that was saved with weights of its own."""
+    return _sized(_load(name, None, False), size)
+
+
+def is_encoder_name(name: str) -> bool:
+    """Whether a name is one that an encoder can have."""
+    plain = name.partition("@")[0]
     hub, colon, model = plain.partition(":")
-    encoder = _HUBS[hub](model, file) if colon else PACKAGED[plain].load(plain, file)
-    encoder = replace(encoder, name=name)
+    return plain in PACKAGED or bool(hub in _HUBS and colon and model)
+
+
+def _load(name: str, file: Path | None, filled: bool) -> Encoder:
+    check_encoder_name(name)
+    plain = name.partition("@")[0]
+    hub, colon, model = plain.partition(":")
+    encoder = _HUBS[hub](model, file, filled) if colon else PACKAGED[plain].load(plain, file, filled)
+    return replace(encoder, name=name)
+
+
+def _sized(encoder: Encoder, size: int | None) -> Encoder:
+    name = encoder.name
     if size is None:
         return encoder
     if not isinstance(encoder.input, ImageInput):

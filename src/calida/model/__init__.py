@@ -14,8 +14,10 @@ from calida.model.classifier import (
     full_precision,
     scratch_buffers,
 )
+from calida.model.encoder_backbone import STANDARDIZED, Blocks, EncoderBackbone, Norm
 from calida.model.heads import BRANCHES, Head, build_head
 from calida.model.logits import Logits, draw_noise
+from calida.model.memory import step_memory
 from calida.model.precision import AUTO_PRECISION, faster_precision
 from calida.model.predict import Prediction, check_abstention, predict
 from calida.model.sampling import Sampled, SampleNoise, dropping_only
@@ -26,12 +28,16 @@ __all__ = [
     "BACKBONES",
     "BRANCHES",
     "CUSTOM",
+    "STANDARDIZED",
     "AnyClassifier",
     "Backbone",
+    "Blocks",
     "Classifier",
+    "EncoderBackbone",
     "Head",
     "Logits",
     "Network",
+    "Norm",
     "Output",
     "Precision",
     "Prediction",
@@ -52,4 +58,5 @@ __all__ = [
     "make_teacher",
     "predict",
     "scratch_buffers",
+    "step_memory",
 ]

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
-from calida.errors import InputError, MissingExtraError
+from calida.errors import InputError
 
 Shape = tuple[int, ...]
 _LARGE = 32  # pixels; larger images get conv4; a first convolution that strides brings them to about so many
@@ -172,20 +172,6 @@ def _image_channels(name: str, shape: Shape) -> int:
     return shape[0]
 
 
-def timm_backbone(name: str, shape: Shape) -> Backbone:
-    """A timm model without its classifier, random weights, under the paper's VisDA head."""
-    try:
-        import timm
-    except Exception as error:  # a torchvision built for another torch fails in many ways, RuntimeError among them
-        missing = isinstance(error, ModuleNotFoundError) and error.name == "timm"
-        state = "is not installed: pip install 'calida[timm]'" if missing else f"cannot be imported here: {error}"
-        raise MissingExtraError(f"the backbone timm:{name} needs timm, which {state}") from error
-    if not timm.is_model(name):
-        raise InputError(f"timm has no model {name!r}{_nearest(name, timm.list_models())}")
-    channels = _image_channels(f"timm:{name}", shape)
-    return Backbone(timm.create_model(name, pretrained=False, num_classes=0, in_chans=channels), "visda")
-
-
 BACKBONES: dict[str, Callable[[Shape], Backbone]] = {
     "dtn": dtn,
     "lenet": lenet,
@@ -208,12 +194,10 @@ def name_backbone(name: str, shape: Shape) -> str:
 
 
 def build_backbone(name: str, shape: Shape) -> Backbone:
-    """`dtn`, `lenet`, `compact`, `conv3`, `conv4`, `mlp`, `linear` or `timm:NAME`; or `auto`, by the shape."""
+    """`dtn`, `lenet`, `compact`, `conv3`, `conv4`, `mlp` or `linear`; or `auto`, by the shape."""
     name = name_backbone(name, shape)
-    if name.startswith("timm:"):
-        return timm_backbone(name.removeprefix("timm:"), shape)
     if name not in BACKBONES:
-        raise InputError(f"unknown backbone {name!r}{_nearest(name, list(BACKBONES))}, or timm:NAME")
+        raise InputError(f"unknown backbone {name!r}{_nearest(name, list(BACKBONES))}, or the name of an encoder")
     return BACKBONES[name](shape)
 
 

@@ -14,10 +14,19 @@ import torch
 from torch import Tensor, nn
 
 from calida.data import Scale
+from calida.encoders import is_encoder_name
 from calida.errors import InputError
 from calida.json_values import from_json
 from calida.model.any_classifier import AnyClassifier, Sampling
 from calida.model.backbones import DropoutToFeatures, Shape, build_backbone, name_backbone
+from calida.model.encoder_backbone import (
+    STANDARDIZED,
+    Blocks,
+    EncoderBackbone,
+    EncoderInput,
+    Norm,
+    blank_encoder_backbone,
+)
 from calida.model.heads import build_head
 from calida.model.logits import Logits
 from calida.model.sampling import (
@@ -67,6 +76,7 @@ class Classifier(AnyClassifier):
         self.head = head
         self.sampled: Sampled = sampled
         self.precision: Precision = "fp32"  # of the backbone
+        self.keeps_statistics = False  # of a pre-trained backbone's norms
 
     def forward(self, x: Tensor) -> Output:
         """One pass with one mask a row, or none in evaluation mode: features [B, D], logits [B, K]."""
@@ -113,6 +123,42 @@ class Classifier(AnyClassifier):
             return []
         above = layers_of(self.backbone)[first_sampled(self.backbone, sampled) :]
         return [layer for part in (*above, self.head) for layer in dropouts(part)]
+
+    @property
+    def pretrained(self) -> EncoderBackbone | None:
+        """The backbone, if it came with weights."""
+        return self.backbone if isinstance(self.backbone, EncoderBackbone) else None
+
+    def tune(self, blocks: Blocks, keep_statistics: bool) -> None:
+        """Say which of the last blocks of a pre-trained backbone learn, and whether its norms stay as they came."""
+        if self.pretrained is not None:
+            self.pretrained.train_last(blocks)
+            self.keeps_statistics = keep_statistics
+
+    def train(self, mode: bool = True) -> Classifier:
+        """Training or evaluation mode; norms whose statistics are kept are in the latter always."""
+        super().train(mode)
+        for norm in self._kept_norms():
+            norm.eval()
+        return self
+
+    def _kept_norms(self) -> list[nn.Module]:
+        return [] if self.pretrained is None or not self.keeps_statistics else self.pretrained.norms()
+
+    def moving_norms(self) -> list[Norm]:
+        """The norms whose statistics are taken from the data."""
+        kept = set(self._kept_norms())
+        return [part for part in self.modules() if isinstance(part, Norm) and part not in kept]
+
+    def parameter_groups(self, pretrained_rate_fraction: float) -> list[dict[str, Any]]:
+        """The parameters that learn, in groups that each have a fraction of the learning rate."""
+        learning = [parameter for parameter in self.parameters() if parameter.requires_grad]
+        came = set() if self.pretrained is None else set(self.pretrained.network.parameters())
+        groups = [
+            {"params": [one for one in learning if one not in came], "fraction": 1.0},
+            {"params": [one for one in learning if one in came], "fraction": pretrained_rate_fraction},
+        ]
+        return [group for group in groups if group["params"]]
 
     def lay_out(self, memory_format: torch.memory_format) -> None:
         """Keep images and convolution weights in this layout: channels_last, unless a double backward is ahead.
@@ -210,14 +256,20 @@ def build_classifier(network: Network, seeds: Seeds, backbone: nn.Module | None 
     with seeds.globally("weights"):
         if backbone is not None:
             module, kind = copy.deepcopy(backbone).float(), "linear"
+        elif is_encoder_name(network.backbone.removeprefix(STANDARDIZED)):
+            module, kind = blank_encoder_backbone(network.backbone, network.input_shape), "linear"
         elif network.backbone == CUSTOM:
             raise InputError("this classifier has a backbone of its own: give the module as backbone=...")
         else:
             module, kind = build_backbone(network.backbone, network.input_shape)
-        features = _count_features(module, network.input_shape)
+        standardize: Standardize
+        if isinstance(module, EncoderBackbone):
+            features, standardize = module.num_features, EncoderInput(network.input_shape, module.reads)
+        else:
+            features, standardize = _count_features(module, network.input_shape), Standardize(network.input_shape)
         kind = kind if network.head == "auto" else network.head
         head = build_head(kind, features, network.num_classes, network.gaussian)
-        classifier = Classifier(module, head, Standardize(network.input_shape), network.sampled)
+        classifier = Classifier(module, head, standardize, network.sampled)
     classifier.precision = network.precision
     classifier.lay_out(torch.channels_last)
     return classifier

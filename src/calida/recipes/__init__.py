@@ -8,7 +8,7 @@ from calida.recipes.named import (
     default_recipe,
     get_recipe,
 )
-from calida.recipes.phases import phases
+from calida.recipes.phases import finetuning_phase, phases
 from calida.recipes.recipe import Recipe
 from calida.recipes.settings import Settings, resolve
 
@@ -20,6 +20,7 @@ __all__ = [
     "Recipe",
     "Settings",
     "default_recipe",
+    "finetuning_phase",
     "get_recipe",
     "phases",
     "resolve",

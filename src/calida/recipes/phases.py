@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any
 
 from calida.data import Augmentation
@@ -24,7 +24,7 @@ from calida.objective import (
     Weighted,
 )
 from calida.recipes.recipe import Recipe
-from calida.training import SOURCE_PHASE, Phase, PseudoLabeler
+from calida.training import FINETUNING_PHASE, SOURCE_PHASE, Phase, PseudoLabeler
 
 _OF_PSEUDO_LABELS = ("pseudo_label", "mrkld")  # terms on selected samples alone
 
@@ -35,6 +35,7 @@ def phases(recipe: Recipe, extra_terms: Mapping[str, Weighted] | None = None) ->
         **{name: value for name, value in asdict(recipe.optimization).items() if name != "label_smoothing"},
         "num_samples": recipe.posterior.num_samples,
         "augmentation": Augmentation(**asdict(recipe.augmentation)),
+        "pretrained_rate_fraction": recipe.finetuning.rate_fraction,
     }
     pretraining = Phase(
         name=SOURCE_PHASE,
@@ -82,6 +83,25 @@ def phases(recipe: Recipe, extra_terms: Mapping[str, Weighted] | None = None) ->
         **shared,
     )
     return [pretraining, adaptation]
+
+
+def finetuning_phase(recipe: Recipe, adaptation: Phase, on_cpu: bool) -> Phase:
+    """The last phase, of a pre-trained network: adaptation's terms, and views that agree, on images."""
+    values = recipe.finetuning
+    consistency = Weighted(Consistency(recipe.terms.consistency_threshold), values.finetune_consistency)
+    objective = replace(adaptation.objective, terms={**adaptation.objective.terms, "consistency": consistency})
+    return replace(
+        adaptation,
+        name=FINETUNING_PHASE,
+        objective=objective,
+        rounds=values.finetune_rounds,
+        passes=1,
+        min_batches=1,
+        max_batches=values.cpu_batches if on_cpu else None,
+        batch_size=values.finetune_batch_size,
+        learning_rate=values.finetune_rate,
+        selected_only=adaptation.selected_only and not values.finetune_consistency,
+    )
 
 
 def _adaptation_terms(recipe: Recipe) -> dict[str, Weighted]:

@@ -14,6 +14,7 @@ from torch import Tensor
 
 from calida.adaptation import Adapted
 from calida.data import Labeled, Samples, load_arrays
+from calida.data.unify.preparation import resize
 from calida.errors import CheckpointError, InputError
 from calida.files import write_atomically
 from calida.json_values import digest_values
@@ -26,6 +27,7 @@ _ROUNDING = 1e-4
 _ON_MAP = 600  # points of each domain
 _SHOWN = 6  # samples of each kind for a class, and fewer where there are many classes
 _SHOWN_IN_ALL = 240
+_PICTURE = 96  # pixels a side, at most
 
 
 def _digest(arrays: Mapping[str, np.ndarray]) -> str:
@@ -222,6 +224,9 @@ def _pictures(samples: Samples, rows: Tensor) -> np.ndarray:
     if len(samples.shape) != 4:
         return np.zeros((0,), dtype=np.uint8)
     images = samples[rows]
+    if max(images.shape[2:]) > _PICTURE:
+        scale = _PICTURE / max(images.shape[2:])
+        images = resize(images, (max(round(scale * images.shape[2]), 1), max(round(scale * images.shape[3]), 1)))
     if images.dtype != torch.uint8:
         low, high = images.amin(), images.amax()
         images = ((images - low) / (high - low).clamp(min=1e-12) * 255).byte()

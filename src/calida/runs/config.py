@@ -11,7 +11,7 @@ from typing import Any
 
 import tomli_w
 
-from calida.adaptation import AUTO, RunOptions
+from calida.adaptation import AUTO, RunOptions, is_network
 from calida.data import INSIDE, NAMED, ColumnChoice, Loading, Place, check_printable
 from calida.encoders import check_encoder_name
 from calida.errors import InputError
@@ -40,6 +40,7 @@ class RunConfig(RunOptions):
     id: str | None = None  # the column of a table that names its rows
     text: str | None = None  # the column of texts, where a table holds texts
     encoder: str = AUTO_ENCODER  # a pre-trained network by name; auto: where photographs or texts need one
+    finetune: bool = False  # after adapting on its features, train the encoder's network as well
     target_labels: str | None = None
     start: str | None = None  # the folder of a run whose source-only classifier is where this one begins
     size: int | None = None
@@ -71,6 +72,12 @@ class RunConfig(RunOptions):
             raise InputError(f"on_mismatch is one of stop, match, ignore, not {self.on_mismatch!r}")
         if self.encoder not in (AUTO_ENCODER, NO_ENCODER):
             check_encoder_name(self.encoder)
+        if self.finetune and (self.encoder == NO_ENCODER or self.backbone not in ("auto", "linear")):
+            raise InputError(
+                "fine-tuning trains an encoder's network: leave the backbone out, and name an encoder", "encoder"
+            )
+        if self.finetune and (self.start is not None or not is_network(self.model)):
+            raise InputError("fine-tuning begins with a network of its own: leave out the start, and the model")
         for name, text in {"source": self.source, "target": self.target}.items():
             if not text:
                 raise InputError(f"name the {name} data: a folder, a file or a named set", name)

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
+from typing import NamedTuple
 
 from torch import Tensor
 
+from calida.adaptation import Tuning, frames_of
 from calida.data import (
     Collection,
     ColumnChoice,
@@ -23,6 +25,7 @@ from calida.data import (
     read_labels,
     unify,
 )
+from calida.encoders import standardizing
 from calida.errors import InputError
 from calida.runs.config import RunConfig
 from calida.runs.encoding import (
@@ -32,10 +35,13 @@ from calida.runs.encoding import (
     load_encoded,
     missed_encoder,
     same_encoder,
-    standardizing,
 )
 from calida.seeds import Seeds
 
+_NOTHING_TO_TUNE = (
+    "fine-tuning takes an encoder of images, and photographs that it reads: name one, or see which are installed with "
+    "calida encoders"
+)
 ReadingProgress = Callable[[str, int, int], None]  # what is read, how many are done, how many there are
 
 
@@ -48,6 +54,15 @@ class RunData:
     target: Loaded
     truth: Tensor | None
     preparation: SavedPreparation
+    embedded: Embeddings | None = None  # beside images that are to be fine-tuned on
+
+
+class Embeddings(NamedTuple):
+    """An encoder's features of both domains, each to mean 0 and spread 1, and what fine-tuning needs beside them."""
+
+    source: Tensor
+    target: Tensor
+    tuning: Tuning
 
 
 def open_data(config: RunConfig, tell: ReadingProgress = lambda name, done, total: None) -> RunData:
@@ -62,6 +77,10 @@ def open_data(config: RunConfig, tell: ReadingProgress = lambda name, done, tota
     if len(classes) < 2:
         raise InputError(f"the source {config.source} shows only the class {classes[0]!r}; a classifier needs two")
     chosen = choose_encoder(config, source, target, tell)
+    if config.finetune:
+        if chosen is None or {source.kind, chosen.encoder.reads} != {"images"}:
+            raise InputError(_NOTHING_TO_TUNE, "encoder")
+        return _open_images(config, chosen, source, target, classes, tell)
     if chosen is not None:
         return _open_encoded(config, chosen, source, target, classes, tell)
     first, second = unify(source, target, config.size, config.on_mismatch, config.skip_unreadable, config.max_pixels)  # type: ignore[arg-type]
@@ -102,6 +121,31 @@ def _open_encoded(
     saved = SavedEncoder(encoder.name, encoder.weights, config.size)
     preparation = SavedPreparation(classes, None, before, after, *notes, config.label, config.text, saved)
     return RunData(first, labels, second, truth, preparation)
+
+
+def _open_images(
+    config: RunConfig,
+    chosen: ChosenEncoder,
+    source: Collection,
+    target: Collection,
+    classes: tuple[str, ...],
+    tell: ReadingProgress,
+) -> RunData:
+    """Both domains as images that an encoder's network reads, and as its features."""
+    features = _open_encoded(config, chosen, source, target, classes, tell)
+    loaded = []
+    for name, domain in (("source", features.source.collection), ("target", features.target.collection)):
+        frames = frames_of(chosen.encoder, domain.samples)
+        loaded.append((load_samples(domain, frames, config.loading, partial(tell, f"reading {name}")), frames))
+    (first, before), (second, after) = loaded
+    x, y = features.source.samples, features.target.samples
+    assert isinstance(x, Tensor)
+    assert isinstance(y, Tensor)
+    tuning = Tuning(chosen.encoder, features.preparation.target, first.samples, second.samples)
+    notes = features.preparation.source_notes, features.preparation.target_notes
+    preparation = SavedPreparation(classes, None, before, after, *notes, config.label)
+    embedded = Embeddings(x, y, tuning)
+    return RunData(first, features.labels, second, features.truth, preparation, embedded)
 
 
 def read_truth(config: RunConfig, target: Collection, classes: tuple[str, ...]) -> Tensor | None:

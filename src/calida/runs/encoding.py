@@ -32,6 +32,7 @@ from calida.encoders import (
     install_command,
     installed_encoders,
     load_encoder,
+    standardizing,
 )
 from calida.errors import InputError, MissingExtraError
 from calida.panel import fit_panel
@@ -153,14 +154,6 @@ def encode(domain: Collection, encoder: Encoder, loading: Loading, device: str |
         skipped = f"{len(names):,} unreadable images skipped: {', '.join(names[:5])}{more}"
         domain = replace(domain.take(rows), notes=(*domain.notes, skipped))
     return Encoded(domain, domain.kind, features)
-
-
-def standardizing(features: Tensor) -> Preparation:
-    """What brings every feature of a domain to mean 0 and spread 1: a shift in style moves and stretches features."""
-    mean, spread = features.double().mean(0), features.double().std(0)
-    # A feature that is constant carries nothing.
-    gain = torch.where(spread > 1e-6 * mean.abs(), 1 / spread.clamp(min=1e-12), 0.0)
-    return Preparation((features.shape[1],), gain=tuple(gain.tolist()), offset=tuple((-gain * mean).tolist()))
 
 
 def load_encoded(encoded: Encoded, preparation: Preparation, encoder: Encoder) -> Loaded:

@@ -59,7 +59,7 @@ def execute(
     start = None if config.start is None else _source_only(Path(config.start), config.device)
     keep_freed_memory()
     data = open_data(config, tell)
-    config = decided(config, data.preparation, data.target.samples.ndim == 2)
+    config = decided(config, data)
     if start is not None and start.preparation is not None:
         _check_start(start.preparation, data.preparation)
     opened(data)
@@ -80,10 +80,11 @@ def execute(
                 board(event)
             observe(event)
 
+        embedded = data.embedded
         adapted = adapt_with(
             config,
-            (data.source.samples, data.labels),
-            data.target.samples,
+            (data.source.samples if embedded is None else embedded.source, data.labels),
+            data.target.samples if embedded is None else embedded.target,
             num_classes=len(data.preparation.classes),
             class_names=data.preparation.classes,
             start=start,
@@ -92,20 +93,23 @@ def execute(
             observe=note,
             terms={},
             oracle_labels=data.truth,
+            tuning=None if embedded is None else embedded.tuning,
         )
         return _finish(config, folder, adapted, data, {"command": folder.read_command()}, draw)
 
 
-def decided(config: RunConfig, preparation: SavedPreparation, vectors: bool) -> RunConfig:
+def decided(config: RunConfig, data: RunData) -> RunConfig:
     """With what was left to the data: the encoder that read them, and the recipe that fits features or raw samples."""
-    if preparation.encoder is None:
+    saved, vectors = data.preparation.encoder, data.target.samples.ndim == 2
+    encoder = data.embedded.tuning.encoder.name if data.embedded else saved and saved.name
+    if encoder is None:
         left = config.recipe in ("", DEFAULT_RECIPE) and config.model == RunOptions.model
         return replace(config, encoder=NO_ENCODER, recipe=default_recipe(vectors) if left else config.recipe)
     if config.model != RunOptions.model:  # no network: its own default recipe, and no backbone
-        return replace(config, encoder=preparation.encoder.name, recipe=config.recipe or DEFAULT_RECIPE)
+        return replace(config, encoder=encoder, recipe=config.recipe or DEFAULT_RECIPE)
     backbone = "linear" if config.backbone == "auto" else config.backbone
     recipe = config.recipe or FEATURES_RECIPE
-    return replace(config, encoder=preparation.encoder.name, recipe=recipe, backbone=backbone)
+    return replace(config, encoder=encoder, recipe=recipe, backbone=backbone)
 
 
 def _source_only(run: Path, device: str | None) -> Adapted:

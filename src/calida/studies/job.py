@@ -29,7 +29,7 @@ from calida.training import SOURCE_PHASE
 from calida.validation import describe_labeled
 
 # What pre-training is made of: runs that agree in these groups begin with the same source-only classifier.
-PRETRAINING = ("posterior", "optimization", "augmentation", "pretraining")
+PRETRAINING = ("posterior", "optimization", "augmentation", "pretraining", "finetuning")
 _DECISIVE = (
     *("recipe", "seed", "backbone", "head", "validation", "choice", "calibration", "guard", "size", "precision"),
     "encoder",

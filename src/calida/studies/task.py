@@ -22,6 +22,7 @@ class StudyTask:
     source: str
     target: str
     backbone: str = "auto"
+    head: str = "auto"
     encoder: str = AUTO_ENCODER
     size: int | None = None
     measure: Measure = "accuracy"
@@ -53,6 +54,7 @@ class StudyTask:
             seed=seed,
             precision=self.precision,
             backbone=self.backbone,
+            head=self.head,
             encoder=self.encoder,
             backbone_weights=self.backbone_weights,
             validation=self.validation,

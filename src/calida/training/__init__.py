@@ -1,11 +1,19 @@
 """The one loop, rounds on top of it, and checkpoints between them."""
 
-from calida.training.checkpoint import has_checkpoint, load_weights, saved_identity
+from calida.training.checkpoint import Progress, copied_weights, has_checkpoint, load_weights, saved_identity
 from calida.training.events import Observe, PhasePlan, RunEvent, RunStarted, StepTaken
 from calida.training.fit_trainer import FitTrainer
 from calida.training.loop import train
 from calida.training.network_trainer import NetworkTrainer
-from calida.training.phase import SOURCE_PHASE, Domains, Phase, PseudoLabeler, PseudoLabels, build_steps
+from calida.training.phase import (
+    FINETUNING_PHASE,
+    SOURCE_PHASE,
+    Domains,
+    Phase,
+    PseudoLabeler,
+    PseudoLabels,
+    build_steps,
+)
 from calida.training.records import (
     print_rounds,
     round_line,
@@ -26,6 +34,7 @@ from calida.training.store import (
 from calida.training.trainer import MakeTrainer, RoundStart, Trainer
 
 __all__ = [
+    "FINETUNING_PHASE",
     "SOURCE_PHASE",
     "Bundle",
     "Domains",
@@ -35,6 +44,7 @@ __all__ = [
     "Observe",
     "Phase",
     "PhasePlan",
+    "Progress",
     "PseudoLabeler",
     "PseudoLabels",
     "RoundChoice",
@@ -48,6 +58,7 @@ __all__ = [
     "Trainer",
     "build_steps",
     "bundle_files",
+    "copied_weights",
     "has_bundle",
     "has_checkpoint",
     "load_weights",

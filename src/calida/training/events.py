@@ -19,11 +19,15 @@ class PhasePlan:
 
 @dataclass(frozen=True)
 class RunStarted:
-    """All is checked and training begins; `history` are the rounds that a resumed run has behind it."""
+    """All is checked and training begins; `history` are the rounds that a resumed run has behind it.
+
+    `memory` is about what a step takes, in bytes, where a large network is trained.
+    """
 
     phases: tuple[PhasePlan, ...]
     history: tuple[RoundRecord, ...] = ()
     recipe: str | None = None  # where several are tried
+    memory: int | None = None
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from calida.data import UNCHANGED, Augmentation, shuffled_batches
 from calida.errors import NonFiniteError
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from calida.training.rounds import Run
 
 _SECONDS_BETWEEN_STEP_RECORDS = 0.5
+_STATISTICS_ROWS = 512  # of a domain, from which BatchNorm statistics are taken, at least
 
 
 class NetworkTrainer:
@@ -41,7 +42,7 @@ class NetworkTrainer:
         self.run, self.phase, self.model = run, phase, model
         regularised = phase.objective.gradient_variance is not None
         model.lay_out(torch.contiguous_format if regularised else torch.channels_last)
-        self.optimizer = phase.make_optimizer(model.parameters())
+        self.optimizer = phase.make_optimizer(model.parameter_groups(phase.pretrained_rate_fraction))
         self.teacher = make_teacher(model) if phase.teacher_memory else None
         self.shown: AnyClassifier = model if self.teacher is None else self.teacher
         self.multipliers: dict[str, MultiplierState] = {}
@@ -139,25 +140,26 @@ class _Round:
         for index, step in enumerate(steps):
             rate = self.phase.rate((self.number + index / len(plans)) / self.phase.rounds)
             for group in self.optimizer.param_groups:
-                group["lr"] = rate
+                group["lr"] = rate * group["fraction"]
             yield step
             if teacher is not None:  # the step has been taken when the next is asked for
                 follow(teacher, self.model, decay)
 
     @torch.no_grad()
-    def _recompute_statistics(self, batches: int = 8) -> None:
+    def _recompute_statistics(self) -> None:
         """Average BatchNorm's statistics over a few batches of each domain (precise BatchNorm, Wu and Johnson, 2021).
 
         The running averages of training lean on the last few batches, which moves the target's entropy by tens of per
         cent from round to round while the weights hardly move.
         """
-        norms = [part for part in self.shown.modules() if isinstance(part, nn.modules.batchnorm._BatchNorm)]
+        norms = self.shown.moving_norms()
         if not norms:
             return
         momenta = [norm.momentum for norm in norms]
         for norm in norms:
             norm.reset_running_stats()
             norm.momentum = None  # a plain average of all that follows
+        batches = max(8, -(-_STATISTICS_ROWS // self.phase.batch_size))
         domains = [domain for domain in self.pools if domain in self.phase.statistics] or list(self.pools)
         for steps in zip(*(self._samples(domain, batches, model=self.shown) for domain in domains), strict=True):
             for step in steps:

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -38,6 +38,7 @@ Optimizer = Literal["adam", "sgd"]
 _MORE_PASSES = 5  # times as many as asked for, at most, for a domain that is small
 _FIRST_RATE = 0.1  # of the learning rate, where it has to rise
 SOURCE_PHASE = "pretrain"  # the phase that ends with the source-only classifier
+FINETUNING_PHASE = "finetune"  # the phase that trains what came with weights
 
 
 @dataclass(frozen=True)
@@ -138,6 +139,7 @@ class Phase:
     warmup_fraction: float = 0.0  # of the phase, in which the rate rises to its height
     optimizer: Optimizer = "adam"
     weight_decay: float = 5e-4
+    pretrained_rate_fraction: float = 1.0  # of the learning rate that a pre-trained backbone has
     schedule: Schedule = "alternate"
     pseudo_labeler: PseudoLabeler | None = None
     selected_only: bool = False
@@ -148,7 +150,7 @@ class Phase:
     uniform_prior_slack: float = math.inf  # see `Recipe`; inf takes the target's classes for equally frequent
     statistics: tuple[Domain, ...] = ("source", "target")  # whose batches BatchNorm's averages are taken from
 
-    def make_optimizer(self, parameters: Iterable[nn.Parameter]) -> torch.optim.Optimizer:
+    def make_optimizer(self, parameters: Iterable[nn.Parameter] | list[dict[str, Any]]) -> torch.optim.Optimizer:
         """Adam, or SGD with Nesterov's momentum."""
         if self.optimizer == "adam":
             return torch.optim.Adam(parameters, self.learning_rate, weight_decay=self.weight_decay, fused=True)

@@ -41,6 +41,7 @@ class Run:
     rounds and says which to keep; nothing that it measures reaches training.
     `identity` tells runs apart, so that the checkpoint of another run is refused. `begun` are the records, if any, of a
     first phase that was done before: the model that is to be trained then has its weights. None begins with it.
+    `continued` is how far another run has come, on the same samples in another form, whose model this one goes on with.
     """
 
     phases: Sequence[Phase]
@@ -55,6 +56,8 @@ class Run:
     begun: Sequence[RoundRecord] | None = None
     trainer: MakeTrainer = NetworkTrainer
     panel: Panel | None = None  # check classifiers, for pseudo-labels by consensus
+    continued: Progress | None = None
+    memory: int | None = None  # of a step, in bytes, where somebody asked
 
     @property
     def predictor(self) -> Predictor:
@@ -82,6 +85,8 @@ def run_rounds(run: Run, model: AnyClassifier, resume: bool = False) -> Progress
     elif run.begun is not None:
         progress = Progress(phase=1, history=[*run.begun[:-1], _seen_again(run, model)])
         progress.source_only = copied_weights(model)
+    elif run.continued is not None:
+        progress = run.continued
     run.observe(_starting(run, progress))
     while progress.phase < len(run.phases) and not progress.stopped:
         phase = run.phases[progress.phase]
@@ -224,4 +229,4 @@ def _starting(run: Run, progress: Progress) -> RunStarted:
         PhasePlan(phase.name, phase.rounds, phase.rounds * phase.estimate_samples(source, target))
         for phase in run.phases
     )
-    return RunStarted(tuple(phases), tuple(copy.deepcopy(progress.history)))
+    return RunStarted(tuple(phases), tuple(copy.deepcopy(progress.history)), memory=run.memory)

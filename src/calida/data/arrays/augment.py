@@ -19,11 +19,16 @@ class Augmentation:
     Images are turned, stretched, sheared and moved (`affine`), made paler or stronger, lighter or darker (`contrast`),
     turned into their negative (`polarity`, a probability), and covered by a patch of their own mean (`erasing`). They
     lose fine detail or get more of it (`sharpness`), as if another camera had taken them. Colour images get other hues,
-    more or less of them, and another contrast (`colour`).
+    more or less of them, and another contrast (`colour`). Photographs are cut out and mirrored first (`crop`, and
+    `flip`, a probability). With `changes`, each image gets so many of the other kinds, drawn for it alone, and not all
+    of them (after RandAugment, Cubuk et al., 2020).
     Feature vectors, which have no geometry, get `noise` in units of each feature's spread in the batch, and features
     that are replaced by their mean in the batch (`dropping`, a probability).
     """
 
+    crop: float = 0.0
+    flip: float = 0.0
+    changes: int = 0
     affine: float = 0.0
     sharpness: float = 0.0
     color: float = 0.0
@@ -32,7 +37,9 @@ class Augmentation:
     erasing: float = 0.0
     noise: float = 0.0
     dropping: float = 0.0
-    # What strength 1 of `affine`, `sharpness`, `colour`, `contrast` and `erasing` means at most.
+    # What strength 1 of `crop`, `affine`, `sharpness`, `colour`, `contrast` and `erasing` means at most.
+    cut: float = 0.5  # of the image's height and width that is left out
+    proportion: float = 0.3  # of the logarithm of a cut-out's width by its height
     rotation: float = math.radians(20)
     stretch: float = 0.3  # of the logarithm of width and height, each on its own
     shear: float = 0.3
@@ -51,12 +58,24 @@ class Augmentation:
         if not steps:
             return x
         view = x.float() / 255 if x.dtype == torch.uint8 else x
+        chosen = self._chosen([name for name in steps if name not in _FRAMING], view, seeds)
         for name, change in steps.items():
-            view = change(view, seeds.generator(name, view.device))
+            changed = change(view, seeds.generator(name, view.device))
+            view = torch.where(chosen[name].view(-1, 1, 1, 1), changed, view) if name in chosen else changed
         return view
+
+    def _chosen(self, names: list[str], view: Tensor, seeds: Seeds) -> dict[str, Tensor]:
+        """Which images get each of these kinds of change, [B] a kind; none named where all get all."""
+        if not 0 < self.changes < len(names) or view.ndim != 4:
+            return {}
+        draws = torch.rand(len(view), len(names), generator=seeds.generator("changes", view.device), device=view.device)
+        among = draws.argsort(1).argsort(1) < self.changes  # [B, kinds]
+        return dict(zip(names, among.unbind(1), strict=True))
 
     def _image_steps(self) -> dict[str, Callable[[Tensor, torch.Generator], Tensor]]:
         return {
+            "crop": self._cut_out,
+            "flip": self._mirror,
             "affine": self._move,
             "sharpness": self._sharpen,
             "color": self._tint,
@@ -68,12 +87,23 @@ class Augmentation:
     def _vector_steps(self) -> dict[str, Callable[[Tensor, torch.Generator], Tensor]]:
         return {"noise": self._disturb, "dropping": self._drop}
 
+    def _cut_out(self, images: Tensor, generator: torch.Generator) -> Tensor:
+        """A part of each image, at the size of the whole."""
+        draws = _draw(4, images, generator)
+        size = 1 - (draws[0] + 1) / 2 * self.crop * self.cut
+        longer = (draws[1] * self.crop * self.proportion / 2).exp()
+        width, height = (size * longer).clamp(max=1), (size / longer).clamp(max=1)
+        zero = torch.zeros_like(size)
+        # From -1 to 1 across the image, a part of this width has its middle within 1 - width on either side.
+        rows = [width, zero, draws[2] * (1 - width), zero, height, draws[3] * (1 - height)]
+        return _sampled(images, torch.stack(rows, 1).view(-1, 2, 3))
+
+    def _mirror(self, images: Tensor, generator: torch.Generator) -> Tensor:
+        chosen = torch.rand(len(images), generator=generator, device=images.device) < self.flip
+        return torch.where(chosen.view(-1, 1, 1, 1), images.flip(3), images)
+
     def _move(self, images: Tensor, generator: torch.Generator) -> Tensor:
-        grid = torch.nn.functional.affine_grid(
-            self._matrices(images, generator), list(images.shape), align_corners=False
-        )
-        # Repeating the border fits any background; zeros would frame light images in black.
-        return torch.nn.functional.grid_sample(images, grid, padding_mode="border", align_corners=False)
+        return _sampled(images, self._matrices(images, generator))
 
     def _matrices(self, images: Tensor, generator: torch.Generator) -> Tensor:
         """One map from output to input coordinates a sample: [B, 2, 3]."""
@@ -135,6 +165,13 @@ class Augmentation:
         return torch.where(chosen, rows.mean(0), rows)
 
 
+def _sampled(images: Tensor, matrices: Tensor) -> Tensor:
+    """Images [B, C, H, W] whose pixels are read where maps from output to input coordinates, [B, 2, 3], say."""
+    grid = torch.nn.functional.affine_grid(matrices, list(images.shape), align_corners=False)
+    # Repeating the border fits any background; zeros would frame light images in black.
+    return torch.nn.functional.grid_sample(images, grid, padding_mode="border", align_corners=False)
+
+
 def _blur(images: Tensor, spread: float) -> Tensor:
     """Convolved with a Gaussian of this standard deviation in pixels: [B, C, H, W]; nothing lies beyond the border.
 
@@ -152,4 +189,5 @@ def _draw(count: int, images: Tensor, generator: torch.Generator) -> Tensor:
     return torch.rand(count, len(images), generator=generator, device=images.device).mul(2).sub(1)
 
 
+_FRAMING = ("crop", "flip")  # every image gets these
 UNCHANGED = Augmentation()
