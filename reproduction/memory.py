@@ -114,6 +114,8 @@ class _Rehearsal:
     def _optimizer(self) -> torch.optim.Optimizer:
         """An optimiser that has taken a step, since its state comes with the first one."""
         optimizer = self.phase.make_optimizer(self.model.parameters())
+        for group in optimizer.param_groups:
+            group["fused"] = False  # shapes have no kernels
         for parameter in self.model.parameters():
             parameter.grad = torch.zeros_like(parameter) if parameter.requires_grad else None
         optimizer.step()
