@@ -1,6 +1,6 @@
 """What a user has -> one form for both domains -> checked tensors and batches."""
 
-from calida.data.arrays.augment import UNCHANGED, Augmentation
+from calida.data.arrays.augment import UNCHANGED, Augmentation, photograph_views
 from calida.data.arrays.batches import SourceBatch, TargetBatch, num_batches, shuffled_batches
 from calida.data.arrays.checks import Labeled, Scale, as_inputs, as_labels, check_scale, check_shape, split_validation
 from calida.data.arrays.decode import UnreadableImageError, decode_image, image_facts
@@ -90,6 +90,7 @@ __all__ = [
     "named_path",
     "num_batches",
     "only_source_is_scaled",
+    "photograph_views",
     "read_ahead",
     "read_cells",
     "read_collection",

@@ -214,6 +214,9 @@ class Finetuning(Settings):
     finetune_batch_size: int = setting(32, "samples of a domain in one step of it", at_least(2))
     finetune_rate: float = setting(1e-3, "learning rate of new layers in its first round", POSITIVE)
     finetune_consistency: float = setting(1.0, "weight of consistency in it", FROM_ZERO)
+    finetune_views: float = setting(
+        1.0, "strength of its views: parts of images, mirrored, and two of five other changes each", FRACTION
+    )
     cpu_batches: int | None = setting(40, "longest round of it on a CPU; elsewhere one is a pass", at_least(1))
 
 

@@ -103,11 +103,7 @@ _FEATURES = _made(
         "pretraining": {"epochs": 20, "learning_rate": 1e-3, "final_rate_fraction": 0.1},
         "passes": 2,
         "adaptation.learning_rate": 1e-3,
-        # Noise on features; the rest is for the images behind them, where the encoder's network learns as well.
-        "augmentation": {
-            **{"noise": 0.3, "crop": 0.7, "flip": 0.5, "changes": 2},
-            **{"affine": 0.5, "sharpness": 0.5, "color": 0.5, "contrast": 0.5, "erasing": 0.5},
-        },
+        "augmentation": {"noise": 0.3},
         "label_smoothing": 0.1,  # of a linear head on many features, certainty on source says little
         "multiplier": 0.3,
         "diversity": 1.0,

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, replace
 from typing import Any
 
-from calida.data import Augmentation
+from calida.data import Augmentation, photograph_views
 from calida.errors import InputError
 from calida.objective import (
     Consistency,
@@ -100,6 +100,7 @@ def finetuning_phase(recipe: Recipe, adaptation: Phase, on_cpu: bool) -> Phase:
         max_batches=values.cpu_batches if on_cpu else None,
         batch_size=values.finetune_batch_size,
         learning_rate=values.finetune_rate,
+        augmentation=photograph_views(values.finetune_views),
         selected_only=adaptation.selected_only and not values.finetune_consistency,
     )
 

@@ -190,4 +190,21 @@ def _draw(count: int, images: Tensor, generator: torch.Generator) -> Tensor:
 
 
 _FRAMING = ("crop", "flip")  # every image gets these
+
+
+def photograph_views(strength: float) -> Augmentation:
+    """Views of photographs: a part of each, mirrored or not, and two of five other changes."""
+    half = 0.5 * strength
+    return Augmentation(
+        crop=0.7 * strength,
+        flip=half,
+        changes=2,
+        affine=half,
+        sharpness=half,
+        color=half,
+        contrast=half,
+        erasing=half,
+    )
+
+
 UNCHANGED = Augmentation()
