@@ -26,6 +26,7 @@ FLOORS = [
     "spreadsheets",
     "allocator",
     "devices",
+    "workers",
     "seeds",
     "uncertainty",
     "data",

@@ -6,8 +6,9 @@ import gzip
 import os
 import sys
 import tempfile
+import time
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any
 
@@ -22,6 +23,9 @@ if sys.platform == "win32":
     import msvcrt
 else:
     import fcntl
+
+
+_SECONDS_BETWEEN_TURNS = 0.5
 
 
 def write_atomically(path: Path, content: bytes) -> None:
@@ -134,6 +138,19 @@ def locked(path: Path) -> Iterator[None]:
         else:  # removed while held, so that whoever waits for it sees that it is gone
             path.unlink(missing_ok=True)
             file.close()
+
+
+@contextmanager
+def turn(path: Path) -> Iterator[None]:
+    """Hold `path` as a lock, after whoever holds it now."""
+    with ExitStack() as held:
+        while True:
+            try:
+                held.enter_context(locked(path))
+                break
+            except BlockingIOError:
+                time.sleep(_SECONDS_BETWEEN_TURNS)
+        yield
 
 
 def _lock(file: IO[bytes]) -> None:

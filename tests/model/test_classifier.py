@@ -109,7 +109,7 @@ def test_visda_heads():
 
 
 @pytest.mark.parametrize(
-    ("shape", "name"), [((1, 28, 28), "compact"), ((3, 32, 32), "compact"), ((3, 33, 20), "conv4"), ((12,), "mlp")]
+    ("shape", "name"), [((1, 28, 28), "conv3"), ((3, 32, 32), "conv3"), ((3, 33, 20), "conv4"), ((12,), "mlp")]
 )
 def test_auto_is_settled_by_the_shape_and_kept_by_its_name(shape, name):
     assert Network(shape, 3, "auto").to_json()["backbone"] == name

@@ -8,9 +8,10 @@ from dataclasses import replace
 import pytest
 from working import run_and_die, run_and_tell
 
+from calida import workers
 from calida.errors import InputError
 from calida.runs import RunFolder, execute
-from calida.studies import Engine, Results, engine, job
+from calida.studies import Engine, Results, job
 from calida.studies.job import finished_record, rounded, run_job
 from reproduction.older_records import FLAT_NAMES
 
@@ -131,7 +132,7 @@ def test_an_engine_that_cannot_run_is_refused(options, words):
 
 
 def test_a_scheduler_that_is_not_there(monkeypatch):
-    monkeypatch.setattr(engine, "_SECONDS_FOR_WORKERS", 0.5)
+    monkeypatch.setattr(workers, "_SECONDS_FOR_WORKERS", 0.5)
     with (
         pytest.raises(InputError, match="no Dask scheduler answers"),
         Engine("dask", scheduler="127.0.0.1:9")._backend(),

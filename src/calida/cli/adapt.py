@@ -65,6 +65,10 @@ def adapt(
             rich_help_panel="Method",
         ),
     ] = None,
+    quick: Annotated[
+        bool,
+        typer.Option("--quick", help="A first look in about a fifth of the time.", rich_help_panel="Method"),
+    ] = False,
     set_: Annotated[
         list[str] | None,
         typer.Option(
@@ -210,6 +214,7 @@ def adapt(
         "source": source,
         "target": target,
         "recipe": recipe,
+        "quick": quick or None,
         "label": label,
         "columns": columns or None,
         "drop": drop or None,

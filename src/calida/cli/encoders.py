@@ -9,7 +9,21 @@ from typing import Annotated
 
 import typer
 
-from calida.cli.options import AsJson, Device, MaxPixels, Quiet, SkipUnreadable, Text, Workers, loading_of
+from calida.cli.options import (
+    AsJson,
+    Device,
+    Engine,
+    MaxPixels,
+    Quiet,
+    RowsPerPart,
+    Scheduler,
+    SkipUnreadable,
+    Text,
+    Workers,
+    loading_of,
+    workers_of,
+)
+from calida.cli.parts import embed_parts
 from calida.cli.screen import Screen
 from calida.cli.stopping import terminable
 from calida.errors import InputError, MissingExtraError
@@ -47,11 +61,17 @@ def embed(
     text: Text = None,
     size: Annotated[int | None, typer.Option(min=32, max=1024, help="Pixels a side of images.")] = None,
     out: Annotated[
-        Path | None, typer.Option(help="Also write names and features to this .npz file, for other programs.")
+        Path | None,
+        typer.Option(
+            help="Also write names and features to this .npz file, for other programs; with --engine a folder."
+        ),
     ] = None,
     skip_unreadable: SkipUnreadable = False,
     max_pixels: MaxPixels = None,
     workers: Workers = None,
+    engine: Engine = None,
+    scheduler: Scheduler = None,
+    rows_per_part: RowsPerPart = None,
     device: Device = None,
     quiet: Quiet = False,
     as_json: AsJson = False,
@@ -75,6 +95,12 @@ def embed(
     from calida.seeds import Seeds
 
     screen = Screen(quiet, as_json)
+    if (cluster := workers_of(engine, scheduler, device)) is not None:
+        if out is None or encoder == "auto":
+            raise InputError("--engine needs the name of an --encoder, and a folder for the parts: --out FOLDER")
+        options = {"size": size, "text": text, "loading": loading_of(skip_unreadable, max_pixels, 0)}
+        embed_parts(screen, source, out, cluster, load_encoder(encoder, size).name, rows_per_part, options)
+        return
     collection = read_collection(source, Seeds(0), False, ColumnChoice(text=text))
     if collection.kind == "feature vectors":
         raise InputError(f"{source} holds feature vectors, which need no encoder")

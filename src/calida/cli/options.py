@@ -9,6 +9,7 @@ import typer
 
 from calida.errors import InputError
 from calida.files import parse_toml
+from calida.workers import Workers as WorkersOfParts
 
 if TYPE_CHECKING:
     from calida.data import Loading
@@ -82,6 +83,33 @@ MaxPixels = Annotated[
     typer.Option(min=1, help="Images with more pixels cannot be read; 100 million by default.", rich_help_panel="Data"),
 ]
 Workers = Annotated[int | None, typer.Option(min=0, help="Processes that decode image files.", rich_help_panel="Data")]
+
+Engine = Annotated[
+    str | None,
+    typer.Option(
+        metavar="local|dask",
+        help="Work in parts, into a folder of Parquet files: by processes of this machine, or a Dask cluster.",
+        rich_help_panel="Run",
+    ),
+]
+Scheduler = Annotated[
+    str | None, typer.Option(metavar="ADDRESS", help="The Dask scheduler's address.", rich_help_panel="Run")
+]
+RowsPerPart = Annotated[
+    int | None,
+    typer.Option(min=1, help="Samples a part; 100,000 rows or 5,000 images by default.", rich_help_panel="Run"),
+]
+
+
+def workers_of(engine: str | None, scheduler: str | None, device: str | None) -> WorkersOfParts | None:
+    """Who works in parts; None where one process does all."""
+    if engine is None:
+        if scheduler is not None:
+            raise InputError("--scheduler belongs to --engine dask")
+        return None
+    workers = WorkersOfParts(engine, scheduler=scheduler, device=device)  # type: ignore[arg-type]
+    workers.check()
+    return workers
 
 
 def loading_of(skip_unreadable: bool, max_pixels: int | None, workers: int | None = None) -> Loading:

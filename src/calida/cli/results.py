@@ -11,17 +11,22 @@ from calida.cli.options import (
     SCORES,
     AsJson,
     Device,
+    Engine,
     Label,
     MaxPixels,
     OnNewScale,
     Quiet,
+    RowsPerPart,
     RunPath,
+    Scheduler,
     SkipUnreadable,
     TargetLabels,
     Workers,
     checks_scale,
     loading_of,
+    workers_of,
 )
+from calida.cli.parts import predict_parts
 from calida.cli.screen import Screen
 from calida.errors import CheckpointError, InputError
 
@@ -34,7 +39,9 @@ if TYPE_CHECKING:
 def predict(
     run: RunPath,
     data: Annotated[str, typer.Argument(metavar="DATA", help="New samples: anything that --target takes.")],
-    out: Annotated[Path, typer.Option(help="The file of predictions.")] = Path("predictions.csv"),
+    out: Annotated[
+        Path | None, typer.Option(help="The file of predictions, predictions.csv; with --engine a folder.")
+    ] = None,
     label: Label = None,
     samples: Annotated[int | None, typer.Option(min=1, help="Monte-Carlo samples; by default the recipe's.")] = None,
     coverage: Annotated[
@@ -71,6 +78,9 @@ def predict(
     skip_unreadable: SkipUnreadable = False,
     max_pixels: MaxPixels = None,
     workers: Workers = None,
+    engine: Engine = None,
+    scheduler: Scheduler = None,
+    rows_per_part: RowsPerPart = None,
     device: Device = None,
     quiet: Quiet = False,
     as_json: AsJson = False,
@@ -80,7 +90,7 @@ def predict(
     from calida.data import Place
     from calida.json_values import to_json
     from calida.model import check_abstention
-    from calida.runs import RunFolder, open_new, write_predictions
+    from calida.runs import RunFolder, open_new, prediction_columns, write_predictions
     from calida.validation import describe_target
 
     if domain not in ("source", "target"):
@@ -89,6 +99,15 @@ def predict(
     check_abstention(coverage, max_risk, order_by)  # before the long part
     if max_risk is not None and raw:
         raise InputError("--max-risk needs calibrated probabilities; leave out --raw")
+    screen = Screen(quiet, as_json)
+    if (cluster := workers_of(engine, scheduler, device)) is not None:
+        if coverage is not None or max_risk is not None:
+            raise InputError("--coverage and --max-risk compare all samples; with --engine, filter the parts yourself")
+        options = {"label": label, "samples": samples, "sets": sets, "raw": raw, "domain": domain}
+        options |= {"check_scale": check, "loading": loading_of(skip_unreadable, max_pixels, 0)}
+        predict_parts(screen, data, out or Path("predictions"), cluster, run, rows_per_part, options)
+        return
+    out = out or Path("predictions.csv")
     if out.is_dir() or not out.parent.is_dir():
         raise InputError(f"{out} cannot be a file of predictions: {'it is' if out.is_dir() else 'there is no'} folder")
     if out.exists() and RunFolder(out.parent).holds_run():
@@ -96,9 +115,8 @@ def predict(
     given = Path(Place.parse(data).name).expanduser()
     if out.exists() and given.exists() and out.samefile(given):
         raise InputError(f"{out} is the file of the samples themselves: name another with --out")
-    screen = Screen(quiet, as_json)
     adapted = load(run, device)
-    preparation = _preparation(adapted, run)
+    preparation = preparation_of(adapted, run)
     if sets is not None:
         adapted.check_sets(sets)
     loading = loading_of(skip_unreadable, max_pixels, workers)
@@ -109,7 +127,7 @@ def predict(
     if coverage is not None or max_risk is not None:
         kept = prediction.accepted(coverage, max_risk, order_by)
     inside = None if sets is None else adapted.sets_of(own, sets)
-    write_predictions(out, loaded.collection, prediction, preparation.classes, kept, inside)
+    write_predictions(out, prediction_columns(loaded.collection, prediction, preparation.classes, kept, inside))
     summary = {"predictions": str(out), "samples": len(prediction), **to_json(describe_target(prediction))}
     if kept is not None:
         risk = float(1 - prediction.confidence[kept].double().mean()) if bool(kept.any()) else 0.0
@@ -195,7 +213,7 @@ def _evaluate_other(
     from calida.uncertainty import measure_answers
 
     adapted = load(run, device)
-    preparation = _preparation(adapted, run)
+    preparation = preparation_of(adapted, run)
     loaded = open_new(data, preparation, loading, True, label, "target", check_scale, device)
     truth = class_indices(loaded.collection.labels or (), preparation.classes, data)
     sides = {"source_only": adapted.source_only or adapted, "adapted": adapted}
@@ -224,7 +242,7 @@ def report(
     screen.result(drawn)
 
 
-def _preparation(adapted: Adapted, run: Path) -> SavedPreparation:
+def preparation_of(adapted: Adapted, run: Path) -> SavedPreparation:
     if adapted.preparation is None:
         raise CheckpointError(f"the model in {run} was not trained from files; use it from Python: calida.load")
     return adapted.preparation

@@ -185,12 +185,12 @@ BACKBONES: dict[str, Callable[[Shape], Backbone]] = {
 
 
 def name_backbone(name: str, shape: Shape) -> str:
-    """The name as it is; for `auto`, mlp for vectors, compact for small images, conv4 for larger ones."""
+    """The name as it is; for `auto`, mlp for vectors, conv3 for small images, conv4 for larger ones."""
     if name != "auto":
         return name
     if len(shape) != 3:
         return "mlp"
-    return "conv4" if max(shape[1:]) > _LARGE else "compact"
+    return "conv4" if max(shape[1:]) > _LARGE else "conv3"
 
 
 def build_backbone(name: str, shape: Shape) -> Backbone:

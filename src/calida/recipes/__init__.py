@@ -9,6 +9,7 @@ from calida.recipes.named import (
     get_recipe,
 )
 from calida.recipes.phases import finetuning_phase, phases
+from calida.recipes.quick import quick
 from calida.recipes.recipe import Recipe
 from calida.recipes.settings import Settings, resolve
 
@@ -23,5 +24,6 @@ __all__ = [
     "finetuning_phase",
     "get_recipe",
     "phases",
+    "quick",
     "resolve",
 ]

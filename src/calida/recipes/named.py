@@ -77,16 +77,18 @@ _CALIDA = _made(
         # A step costs and teaches the same on any data: of a large set, an epoch or a round takes a part, and a small
         # one is gone through more often.
         "pretraining": {
-            "epochs": 40,
-            "min_batches_per_epoch": 68,
-            "max_batches_per_epoch": 120,
-            "learning_rate": 2e-3,
+            "epochs": 15,
+            "min_batches_per_epoch": 90,
+            "max_batches_per_epoch": 160,
+            "learning_rate": 3e-3,
             "final_rate_fraction": 0.03,
+            "warmup_fraction": 0.2,
         },
+        "rounds": 6,
         "passes": 2,
-        "min_batches_per_round": 135,
-        "max_batches_per_round": 300,
-        "adaptation.learning_rate": 2e-3,
+        "min_batches_per_round": 147,
+        "max_batches_per_round": 325,
+        "adaptation.learning_rate": 4e-3,
         "uniform_prior_slack": 1.0,
         "augmentation": {"affine": 1.0, "color": 1.0, "noise": 0.3},
         "multiplier": 0.1,  # entropy alone settles early mistakes; consistency and diversity mend them first

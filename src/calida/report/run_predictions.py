@@ -202,7 +202,9 @@ def flatten(features: np.ndarray, seeds: Seeds) -> np.ndarray:
     main = PCA(width, random_state=seed).fit_transform(features / spread) if width > 2 else features / spread
     if len(main) < 30 or not np.isfinite(main).all() or main.std() < 1e-9:
         return np.pad(main, ((0, 0), (0, max(0, 2 - main.shape[1]))))[:, :2]
-    return np.asarray(TSNE(2, perplexity=min(30, len(main) / 4), init="pca", random_state=seed).fit_transform(main))
+    # Half of scikit-learn's iterations: a map to look at settles long before, and this is a run's longest extra.
+    tsne = TSNE(2, perplexity=min(30, len(main) / 4), init="pca", random_state=seed, max_iter=500)
+    return np.asarray(tsne.fit_transform(main))
 
 
 def _some(count: int, wanted: int, seeds: Seeds, name: str) -> Tensor:

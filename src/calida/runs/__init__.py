@@ -3,14 +3,18 @@
 from calida.runs.config import AUTO_ENCODER, RunConfig
 from calida.runs.data import ReadingProgress, RunData, open_data, open_new
 from calida.runs.execution import Metrics, evaluate_run, execute, republish
-from calida.runs.folder import RunFolder, write_predictions
+from calida.runs.folder import RunFolder, prediction_columns, write_predictions
 from calida.runs.labeling import LabelFiles, evaluate_with_labels, write_label_files
+from calida.runs.parts import EmbedParts, PartWork, PredictParts, make_parts
 from calida.runs.selection import select_run
 
 __all__ = [
     "AUTO_ENCODER",
+    "EmbedParts",
     "LabelFiles",
     "Metrics",
+    "PartWork",
+    "PredictParts",
     "ReadingProgress",
     "RunConfig",
     "RunData",
@@ -18,8 +22,10 @@ __all__ = [
     "evaluate_run",
     "evaluate_with_labels",
     "execute",
+    "make_parts",
     "open_data",
     "open_new",
+    "prediction_columns",
     "republish",
     "select_run",
     "write_label_files",

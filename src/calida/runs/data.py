@@ -15,6 +15,7 @@ from calida.data import (
     ColumnChoice,
     Loaded,
     Loading,
+    RowRange,
     SavedEncoder,
     SavedPreparation,
     class_indices,
@@ -171,9 +172,28 @@ def open_new(
     device: str | None = None,
 ) -> Loaded:
     """New data, prepared as this domain's data were when the classifier was trained."""
+    collection = read_new(text, preparation, labelled, label)
+    return prepare_new(collection, preparation, loading, domain, check_scale, device)
+
+
+def read_new(
+    text: str, preparation: SavedPreparation, labelled: bool, label: str | None, rows: RowRange | None = None
+) -> Collection:
+    """New data as they are, with the columns that the classifier reads."""
     row_id = None if preparation.table is None else preparation.table.id
     choice = ColumnChoice(label=label or preparation.label, id=row_id, text=preparation.text)
-    collection = read_collection(text, Seeds(0), labelled, choice, preparation.table)
+    return read_collection(text, Seeds(0), labelled, choice, preparation.table, rows)
+
+
+def prepare_new(
+    collection: Collection,
+    preparation: SavedPreparation,
+    loading: Loading,
+    domain: str,
+    check_scale: bool = True,
+    device: str | None = None,
+) -> Loaded:
+    """The same as the classifier reads them."""
     prepared = preparation.source if domain == "source" else preparation.target
     if preparation.encoder is None:
         return load_new(collection, prepared, loading, check_scale)

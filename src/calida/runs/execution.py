@@ -21,7 +21,7 @@ from calida.recipes import DEFAULT_RECIPE, FEATURES_RECIPE, default_recipe
 from calida.report import RunPredictions, RunResults, compute_metrics, gather, measure_groups, write_report
 from calida.runs.config import FORMAT, NO_ENCODER, RunConfig
 from calida.runs.data import ReadingProgress, RunData, domain_seeds, open_data, read_truth
-from calida.runs.folder import RunFolder, write_predictions
+from calida.runs.folder import RunFolder, prediction_columns, write_predictions
 from calida.seeds import Seeds
 from calida.shift import compare_columns
 from calida.training import Observe, RunEvent, RunStarted
@@ -162,7 +162,8 @@ def _finish(
     mapped = {} if draw else {"on_map": 0}
     truth = folder.read_truth() if data.truth is None else data.truth
     predictions, prediction = gather(adapted, validation, data.target.samples, truth, **mapped)
-    write_predictions(folder.predictions, data.target.collection, prediction, data.preparation.classes)
+    columns = prediction_columns(data.target.collection, prediction, data.preparation.classes)
+    write_predictions(folder.predictions, columns)
     metrics = {
         "format": FORMAT,
         "classes": list(data.preparation.classes),

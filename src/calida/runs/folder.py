@@ -173,33 +173,40 @@ def _line(record: RoundRecord) -> str:
     return json.dumps(sealed(record.to_json())) + "\n"
 
 
-def write_predictions(
-    path: Path,
+def prediction_columns(
     collection: Collection,
     prediction: Prediction,
     classes: Sequence[str],
     kept: Tensor | None = None,
     sets: Tensor | None = None,
-) -> None:
-    """One line a sample: path or row, label, probability, entropy, aleatoric, epistemic, one probability a class.
+) -> list[tuple[str, list[Any]]]:
+    """A line a sample: path or row, label, probability, entropy, aleatoric, epistemic, one probability a class.
 
     With `kept`, samples that are not are left without a label, and a last column says so. With `sets`, [N, K] booleans,
     two more columns say how many classes a sample's set has, and which, as a JSON list.
     """
-    measures = ("entropy", "aleatoric", "epistemic")
-    header = [collection.named_by, "label", "probability", *measures, *(f"p_{name}" for name in classes)]
-    more: dict[str, Sequence[str | int]] = {}
+    answered = [True] * len(prediction) if kept is None else kept.tolist()
+    labels = zip(prediction.labels.tolist(), answered, strict=True)
+    columns: list[tuple[str, list[Any]]] = [
+        (collection.named_by, list(collection.names)),
+        ("label", [classes[label] if answer else "" for label, answer in labels]),
+        ("probability", prediction.confidence.tolist()),
+        *((name, getattr(prediction, name).tolist()) for name in ("entropy", "aleatoric", "epistemic")),
+        *((f"p_{name}", column.tolist()) for name, column in zip(classes, prediction.probabilities.T, strict=True)),
+    ]
     if sets is not None:
         chosen = [[name for name, inside in zip(classes, row, strict=True) if inside] for row in sets.tolist()]
-        more |= {"set_size": [len(one) for one in chosen]}
-        more |= {"set": [json.dumps(one, ensure_ascii=False) for one in chosen]}
-    answered = [True] * len(prediction) if kept is None else kept.tolist()
+        columns.append(("set_size", [len(one) for one in chosen]))
+        columns.append(("set", [json.dumps(one, ensure_ascii=False) for one in chosen]))
     if kept is not None:
-        more |= {"abstained": ["no" if answer else "yes" for answer in answered]}
-    columns = [getattr(prediction, name).tolist() for name in ("confidence", *measures)]
-    whole = (prediction.labels.tolist(), answered, *columns, prediction.probabilities.tolist())
-    rows: list[list[str | int]] = []
-    for place, (name, label, answer, *numbers, probabilities) in enumerate(zip(collection.names, *whole, strict=True)):
-        row = [name, classes[label] if answer else "", *(f"{number:.6g}" for number in (*numbers, *probabilities))]
-        rows.append([*row, *(column[place] for column in more.values())])
-    write_csv(path, [*header, *more], rows)
+        columns.append(("abstained", ["no" if answer else "yes" for answer in answered]))
+    return columns
+
+
+def write_predictions(path: Path, columns: Sequence[tuple[str, list[Any]]]) -> None:
+    """The columns as a CSV file, numbers with six digits."""
+    rows = [
+        [f"{cell:.6g}" if isinstance(cell, float) else cell for cell in row]
+        for row in zip(*(values for _, values in columns), strict=True)
+    ]
+    write_csv(path, [name for name, _ in columns], rows)

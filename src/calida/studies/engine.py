@@ -1,23 +1,20 @@
-"""Runs of a study side by side through joblib: local processes, or the workers of a Dask cluster."""
+"""Runs of a study side by side."""
 
 from __future__ import annotations
 
-import os
 import traceback
-import warnings
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import NamedTuple
 
 import joblib
 
-from calida.errors import CalidaError, InputError, MissingExtraError
+from calida.errors import CalidaError
 from calida.studies.job import Job, run_job
 from calida.studies.summary import RunRecord
-
-_SECONDS_FOR_WORKERS = 30
+from calida.workers import Workers
 
 
 class Outcome(NamedTuple):
@@ -29,65 +26,16 @@ class Outcome(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Engine:
-    """Where runs are made: `jobs` processes of this machine, or a Dask cluster by the address of its scheduler.
-
-    The workers of a cluster must see the study's folder and the data under the same paths.
-    """
-
-    kind: Literal["local", "dask"] = "local"
-    jobs: int = os.cpu_count() or 1
-    scheduler: str | None = None
-    device: str | None = None
-
-    def check(self) -> None:
-        if self.kind not in ("local", "dask"):
-            raise InputError(f"the engine is local or dask, not {self.kind!r}")
-        if (self.kind == "dask") != (self.scheduler is not None):
-            raise InputError("the engine dask and the address of a scheduler belong together")
-        if self.jobs < 1:
-            raise InputError(f"the number of processes is at least 1, not {self.jobs}")
+class Engine(Workers):
+    """Where runs are made."""
 
     def run(self, jobs: Sequence[Job], out: Path, finished: Callable[[Outcome], None]) -> list[Outcome]:
         """Run every job; `finished` hears of each as it ends."""
-        self.check()
         outcomes: list[Outcome] = []
-        with self._backend():
-            tasks = (joblib.delayed(_attempt)(job, out.resolve(), self.device) for job in starts_first(jobs))
-            # One run a dispatch: runs take minutes, and a lost worker is to lose as little as it can.
-            parallel = joblib.Parallel(batch_size=1, pre_dispatch="all", return_as="generator_unordered")
-            for outcome in parallel(tasks):
-                finished(outcome)
-                outcomes.append(outcome)
+        for outcome in self.each(partial(_attempt, out=out.resolve(), device=self.device), starts_first(jobs)):
+            finished(outcome)
+            outcomes.append(outcome)
         return outcomes
-
-    @contextmanager
-    def _backend(self) -> Iterator[None]:
-        if self.kind == "local":
-            with (
-                warnings.catch_warnings(),
-                joblib.parallel_config("loky", n_jobs=self.jobs, inner_max_num_threads=1),
-            ):
-                # loky renews a worker that has grown between two runs, and need not tell.
-                warnings.filterwarnings("ignore", "A worker stopped while some jobs were given")
-                yield
-            return
-        try:
-            from distributed import Client
-        except ImportError:
-            raise MissingExtraError("the dask engine needs dask: pip install 'calida[dask]'") from None
-        try:
-            client: Any = Client(self.scheduler, timeout=_SECONDS_FOR_WORKERS, set_as_default=False)
-        except (OSError, ValueError) as error:
-            raise InputError(f"no Dask scheduler answers at {self.scheduler}: {error}") from None
-        with client:
-            if not client.ncores():
-                try:
-                    client.wait_for_workers(1, timeout=_SECONDS_FOR_WORKERS)
-                except TimeoutError:
-                    raise InputError(f"no worker has joined the Dask scheduler at {self.scheduler}") from None
-            with joblib.parallel_config("dask", client=client, wait_for_workers_timeout=_SECONDS_FOR_WORKERS):
-                yield
 
 
 def starts_first(jobs: Sequence[Job]) -> list[Job]:

@@ -7,8 +7,7 @@ import json
 import platform
 import threading
 import time
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -19,7 +18,7 @@ import torch
 from calida.adaptation import Adapted, Trust, load
 from calida.data import Samples, split_validation, take
 from calida.errors import CheckpointError
-from calida.files import locked, make_folder, write_atomically
+from calida.files import make_folder, turn, write_atomically
 from calida.json_values import check_seal, read_json, sealed, to_json
 from calida.recipes import Recipe
 from calida.runs import Metrics, RunConfig, RunFolder, execute, open_data
@@ -36,7 +35,6 @@ _DECISIVE = (
 )
 _DEFAULTS = {"precision": "fp32", "encoder": "auto"}  # of what older records do not have
 _RETURNED = ("source", "target", "oracle", "oracle_uncalibrated")
-_SECONDS_BETWEEN_TURNS = 0.5
 _TRAINED_ON_SHOWN = 2000  # samples that a network was trained on, to see how well it knows them
 # Seeds are set process-wide while a network is built, so a process works on one run at a time.
 _one_at_a_time = threading.Lock()
@@ -136,7 +134,7 @@ def run_job(job: Job, out: Path, device: str | None = None) -> RunRecord:
     if job.start is not None:
         run_job(job.start, out, device)
     make_folder(out)
-    with _one_at_a_time, _turn(out / f".{job.folder}.lock"):
+    with _one_at_a_time, turn(out / f".{job.folder}.lock"):
         if (known := finished_record(job, out)) is not None:
             return known
         torch.set_num_threads(1)  # several runs share the cores, one each
@@ -149,18 +147,6 @@ def run_job(job: Job, out: Path, device: str | None = None) -> RunRecord:
         write_atomically(folder.path / "record.json", (json.dumps(sealed(record)) + "\n").encode())
         folder.remove_checkpoint()
     return record
-
-
-@contextmanager
-def _turn(path: Path) -> Iterator[None]:
-    """Hold a lock, after whoever holds it now; one that dies lets go of it."""
-    while True:
-        try:
-            with locked(path):
-                yield
-                return
-        except BlockingIOError:
-            time.sleep(_SECONDS_BETWEEN_TURNS)
 
 
 def _record(job: Job, folder: RunFolder, metrics: Metrics, by_samples: Mapping[str, Any]) -> RunRecord:

@@ -17,7 +17,7 @@ from calida.data.files.image_folders import (
     read_image_list,
 )
 from calida.data.files.numpy_files import array_labels, from_arrays, load_arrays
-from calida.data.files.tables import ROW, TABLE_SUFFIXES, read_label_column, read_table
+from calida.data.files.tables import ROW, TABLE_SUFFIXES, RowRange, read_label_column, read_table
 from calida.data.files.texts import is_json_lines, is_text_folder, read_text_folder, read_text_table
 from calida.data.named.store import NAMED, data_folder, named_path, read_named
 from calida.data.tables.preparation import ColumnChoice, TablePreparation
@@ -65,18 +65,26 @@ def read_collection(
     labelled: bool,
     choice: ColumnChoice = ALL_COLUMNS,
     table: TablePreparation | None = None,
+    rows: RowRange | None = None,
 ) -> Collection:
     """Samples of a folder, a list, a NumPy file, a table or a named set; class names only if `labelled`.
 
     A subset is drawn by seed; rows of a table are encoded by `table`, that of the source, if it is given. Where labels
-    are not asked for they are not read, so nothing downstream can see them.
+    are not asked for they are not read, so nothing downstream can see them. Of a Parquet file, `rows` may be a part.
     """
     place = Place.parse(text)
-    collection = _read(place, text, labelled, choice, table)
+    collection = _read(place, text, labelled, choice, table, rows)
     return collection if place.count is None else collection.subset(place.count, seeds)
 
 
-def _read(place: Place, text: str, labelled: bool, choice: ColumnChoice, table: TablePreparation | None) -> Collection:
+def _read(
+    place: Place,
+    text: str,
+    labelled: bool,
+    choice: ColumnChoice,
+    table: TablePreparation | None,
+    rows: RowRange | None,
+) -> Collection:
     path = Path(place.name).expanduser()
     suffix = path.suffix.lower()
     if place.name in NAMED:
@@ -99,13 +107,13 @@ def _read(place: Place, text: str, labelled: bool, choice: ColumnChoice, table: 
     if place.split:
         raise InputError(f"{place.name} has no splits; leave out :{place.split}")
     if choice.text is not None and (suffix in (*TABLE_SUFFIXES, ".txt") or is_json_lines(path)):
-        return read_text_table(path, text, choice, labelled)
+        return read_text_table(path, text, choice, labelled, rows)
     if is_json_lines(path):
         raise InputError(f"{place.name} holds JSON lines: name the column of texts", "text")
     if suffix in (".csv", ".tsv", ".txt") and is_image_list(path, choice.label):
         return read_image_list(path, text, labelled, choice.label)
     if suffix in TABLE_SUFFIXES:
-        return read_table(path, text, choice, labelled, table)
+        return read_table(path, text, choice, labelled, table, rows)
     if suffix in IMAGE_SUFFIXES and not labelled:
         return Collection(text, [path], [printable(path.name)])
     raise InputError(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Container
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import polars as pl
 
@@ -19,15 +19,27 @@ ROW = "row"  # the column by which predictions name the samples of a table
 _EXACT = 2**53  # floats below are exact where they are whole
 
 
+class RowRange(NamedTuple):
+    """Some rows of a Parquet file: the first, and how many."""
+
+    start: int
+    count: int
+
+
 def read_table(
-    path: Path, origin: str, choice: ColumnChoice, labelled: bool, table: TablePreparation | None = None
+    path: Path,
+    origin: str,
+    choice: ColumnChoice,
+    labelled: bool,
+    table: TablePreparation | None = None,
+    rows: RowRange | None = None,
 ) -> Collection:
     """Rows as features; the label column, if there, is never a feature and only read where labels are asked for.
 
     With the `table` of the source, its columns are taken and encoded as they were there; without, it is fitted here.
     """
     label = choice.label
-    frame = _read(path, {label, choice.id, *(() if table is None else table.words)})
+    frame = _read(path, {label, choice.id, *(() if table is None else table.words)}, rows=rows)
     if labelled:
         if label is None:
             raise InputError(f"{path} is a table: name its label column; it has {listed(frame.columns)}", "label")
@@ -39,9 +51,20 @@ def read_table(
     values = fitted.read(frame, str(path))
     notes = fitted.explain() if table is None else fitted.compare(frame, values)
     named = choice.id if choice.id in frame.columns else None
-    names = [str(row) for row in range(len(frame))] if named is None else _row_names(frame[named], path)
+    names = row_numbers(frame, rows) if named is None else _row_names(frame[named], path)
     samples = fitted.encode(values)
     return Collection(origin, samples, names, labels, tuple(notes), table=fitted, frame=frame, id=named)
+
+
+def read_parquet(path: Path, rows: RowRange | None = None) -> pl.DataFrame:
+    """The table, or some rows of it without reading the others."""
+    return pl.read_parquet(path) if rows is None else pl.scan_parquet(path).slice(*rows).collect()
+
+
+def row_numbers(frame: pl.DataFrame, rows: RowRange | None) -> list[str]:
+    """Rows named by their place in the file."""
+    first = 0 if rows is None else rows.start
+    return [str(row) for row in range(first, first + len(frame))]
 
 
 def _row_names(column: pl.Series, path: Path) -> list[str]:
@@ -66,10 +89,11 @@ def read_label_column(path: Path, label: str, key: str = ROW) -> tuple[list[str]
     return rows, _labels(frame[column], path)
 
 
-def _read(path: Path, words: Container[str | None], numbers: bool = True) -> pl.DataFrame:
+def _read(path: Path, words: Container[str | None], numbers: bool = True, rows: RowRange | None = None) -> pl.DataFrame:
     """The table; some columns are read as the words that are written, since 01 and 1 may be two classes."""
     try:
-        frame = pl.read_parquet(path) if path.suffix.lower() == ".parquet" else _read_text(path, words, numbers)
+        is_parquet = path.suffix.lower() == ".parquet"
+        frame = read_parquet(path, rows) if is_parquet else _read_text(path, words, numbers)
     except UnicodeError as error:
         raise not_text(path, error) from None
     except (pl.exceptions.PolarsError, OSError) as error:

@@ -14,6 +14,7 @@ from calida.data.arrays.samples import Texts
 from calida.data.files.collection import Collection
 from calida.data.files.delimited_text import encoding_of, not_text, read_cells, refuse_twice, separator_of
 from calida.data.files.image_folders import read_folder, visible_files
+from calida.data.files.tables import RowRange, read_parquet, row_numbers
 from calida.data.tables.preparation import ColumnChoice
 from calida.errors import InputError
 from calida.files import read_gzip
@@ -44,9 +45,11 @@ def read_text_folder(folder: Path, origin: str, labelled: bool) -> Collection:
     return _collection(origin, texts, files.names, files.labels, files.notes)
 
 
-def read_text_table(path: Path, origin: str, choice: ColumnChoice, labelled: bool) -> Collection:
+def read_text_table(
+    path: Path, origin: str, choice: ColumnChoice, labelled: bool, rows: RowRange | None = None
+) -> Collection:
     """One column of a table as texts; that of labels is only read where they are asked for."""
-    frame, column, label = _read_table(path), choice.text, choice.label
+    frame, column, label = _read_table(path, rows), choice.text, choice.label
     assert column is not None
     shown = ", ".join(frame.columns[:8])
     for name in (column, label) if labelled else (column,):
@@ -62,7 +65,7 @@ def read_text_table(path: Path, origin: str, choice: ColumnChoice, labelled: boo
     if labels is not None and not all(labels):
         raise InputError(f"the label column {label!r} of {path} lacks some values, the first in row {labels.index('')}")
     named = choice.id if choice.id in frame.columns else None
-    names = [str(row) for row in range(len(frame))] if named is None else _words(frame[named])
+    names = row_numbers(frame, rows) if named is None else _words(frame[named])
     return replace(_collection(origin, _words(frame[column]), names, labels), id=named, text=column)
 
 
@@ -87,13 +90,13 @@ def _read_file(path: Path) -> str:
         raise not_text(path, error) from None
 
 
-def _read_table(path: Path) -> pl.DataFrame:
+def _read_table(path: Path, rows: RowRange | None) -> pl.DataFrame:
     try:
         if is_json_lines(path):
             content = read_gzip(path) if path.suffix.lower() == ".gz" else path.read_bytes()
             return pl.read_ndjson(content, infer_schema_length=None)
         if path.suffix.lower() == ".parquet":
-            return pl.read_parquet(path)
+            return read_parquet(path, rows)
         refuse_twice([cell.strip() for cell in next(iter(read_cells(path, 1)), []) if cell.strip()], str(path))
         content = path.read_text(encoding_of(path)).encode()
         return pl.read_csv(content, separator=separator_of(path), infer_schema=False)
