@@ -20,7 +20,7 @@ from typing import Any
 
 import joblib
 
-from benchmarks.recipe_tasks import BRIEF, DIGITS, TASKS
+from benchmarks.recipe_tasks import BRIEF, DIGITS, RECORDED, TASKS
 from calida.files import write_atomically
 from calida.recipes import get_recipe, resolve
 from calida.studies import Engine, Job, Outcome, Results
@@ -91,7 +91,7 @@ OWN_SIZE = ("aims",)  # the others compare many runs, with small images and a sh
 def make_job(task: str, variant: Variant, seed: int, work: Path, small: bool) -> Job:
     config = TASKS[task].config(seed, work / MADE, small)
     mine = variant.recipe == CALIDA.recipe
-    own: Mapping[str, Any] = (BRIEF if small else {}) if mine else TASKS[task].paper
+    own: Mapping[str, Any] = {**RECORDED, **(BRIEF if small else {})} if mine else TASKS[task].paper
     named = get_recipe(variant.recipe)
     adapts, every = named.adaptation.rounds > 0, named.each()
     own = {name: value for name, value in own.items() if adapts or resolve(name, every).split(".")[0] in PRETRAINING}

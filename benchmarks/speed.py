@@ -1,9 +1,11 @@
-"""What our loop costs beside a bare one, and what Bayesian prediction, gradient variance and the default recipe add.
+"""What things cost beside each other: our loop and a bare one, bf16 and fp32, weight samples, gradient variance, whole
+runs; and how many samples a second are predicted and embedded.
 
-    python -m benchmarks.speed [--rounds 7] [--threads 2]
+    python -m benchmarks.speed [--rounds 3] [--threads 2] [--memory]
 
 Every pair is measured side by side, in turns, and reported as the median of the per-round ratios with its range: on a
-shared machine seconds are noise, ratios less so. DTN on 32 x 32 x 3, batch 128.
+shared machine seconds are noise, ratios less so. DTN on 32 x 32 x 3, batch 128, in fp32 unless the line says otherwise.
+A whole run is its steps times what one takes. `benchmarks/rates.py` has rates and whole runs.
 """
 
 from __future__ import annotations
@@ -20,8 +22,10 @@ from pathlib import Path
 
 import torch
 
+from benchmarks.rates import print_rates, print_runs
+from calida.allocator import keep_freed_memory
 from calida.data import Labeled, TargetBatch
-from calida.model import Classifier, Network, Sampled, build_classifier, follow, make_teacher, predict
+from calida.model import Classifier, Network, Precision, Sampled, build_classifier, follow, make_teacher, predict
 from calida.objective import (
     GradientVariance,
     Objective,
@@ -101,10 +105,11 @@ def target_steps(model: Classifier, data: Labeled, regularizer: GradientVariance
     return lambda: void(train(model, optimizer, objective, steps(), {}))
 
 
-def adaptation(recipe: str, data: Labeled) -> Callable[[], None]:
+def adaptation(recipe: str, data: Labeled, backbone: str = "dtn", precision: Precision = "fp32") -> Callable[[], None]:
     """A pass of a recipe's adaptation, views and teacher included."""
     phase = phases(get_recipe(recipe).with_settings(batch_size=BATCH, passes=1, min_batches_per_round=1))[-1]
-    model, domains = network(), Domains(data, data, data.x, CLASSES)
+    model = build_classifier(Network(SHAPE, CLASSES, backbone, precision=precision), Seeds(0))
+    domains = Domains(data, data, data.x, CLASSES)
     teacher = make_teacher(model) if phase.teacher_memory else None
     optimizer, pseudo_labels = phase.make_optimizer(model.parameters()), PseudoLabels.none(len(data.y), CLASSES)
 
@@ -206,10 +211,12 @@ def status(key: str) -> float:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--rounds", type=int, default=7, help="turns a pair is measured in")
+    parser.add_argument("--rounds", type=int, default=3, help="turns a pair is measured in")
+    parser.add_argument("--memory", action="store_true", help="also how much memory gradient variance takes")
     parser.add_argument("--threads", type=int, default=torch.get_num_threads())
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
+    keep_freed_memory()  # as a run does
     print(f"torch {torch.__version__}, {platform.machine()}, {options.threads} threads, DTN 32x32x3, batch {BATCH}\n")
     data, rounds = samples(), options.rounds
     point, top = network(), network("top")
@@ -249,7 +256,12 @@ def main() -> int:
         title = f"gradient variance, {groups} groups of {BATCH // groups} / plain step"
         ours, plain = target_steps(network(), data, regularizer), target_steps(network(), data, None)
         met.append(compare(title, limit, ours, plain, rounds))
-    if Path("/proc/self/clear_refs").exists():
+    for backbone in ("dtn", "compact", "conv3", "conv4"):
+        half, full = adaptation("calida", data, backbone, "bf16"), adaptation("calida", data, backbone, "fp32")
+        compare(f"a pass of adaptation, {backbone}: bf16 / fp32", None, half, full, rounds)
+    print_runs()
+    print_rates()
+    if options.memory and Path("/proc/self/clear_refs").exists():
         kinds = ("one graph", "ours", "every graph")
         print(f"\npeak extra memory of one gradient variance step, groups of 32 (MB): {' / '.join(kinds)}")
         for groups in (2, 4, 8, 16):

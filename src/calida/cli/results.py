@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -103,7 +103,7 @@ def predict(
     if (cluster := workers_of(engine, scheduler, device)) is not None:
         if coverage is not None or max_risk is not None:
             raise InputError("--coverage and --max-risk compare all samples; with --engine, filter the parts yourself")
-        options = {"label": label, "samples": samples, "sets": sets, "raw": raw, "domain": domain}
+        options: dict[str, Any] = {"label": label, "samples": samples, "sets": sets, "raw": raw, "domain": domain}
         options |= {"check_scale": check, "loading": loading_of(skip_unreadable, max_pixels, 0)}
         predict_parts(screen, data, out or Path("predictions"), cluster, run, rows_per_part, options)
         return

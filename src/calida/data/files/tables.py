@@ -23,7 +23,7 @@ class RowRange(NamedTuple):
     """Some rows of a Parquet file: the first, and how many."""
 
     start: int
-    count: int
+    length: int
 
 
 def read_table(
