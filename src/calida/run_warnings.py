@@ -31,6 +31,7 @@ class WarningCode(str, Enum):
     WEAK_SOURCE = "weak source"
     FEW_SAMPLES = "few samples"
     FINETUNING_UNDONE = "fine-tuning undone"
+    ACCURACY_FALLS = "accuracy falls"
 
 
 _WORDS = {
@@ -86,6 +87,10 @@ _WORDS = {
         "Fine-tuning is undone: classifiers of other kinds put the fine-tuned network at {after:.0%} right on target, "
         "and the one before it at {before:.0%}."
     ),
+    WarningCode.ACCURACY_FALLS: (
+        "Accuracy should fall from {source:.0%} on held-out source to about {target:.0%} on target: the shift is too "
+        "large to bridge, or the target has classes that the source lacks. Label a few samples before you rely on it."
+    ),
     WarningCode.FEW_SAMPLES: ("{domain} has {count} samples: estimates are rough."),
 }
 
@@ -104,8 +109,8 @@ _SEVERITY = {
     WarningCode.FEW_SAMPLES: Severity.NOTE,
     WarningCode.BUDGET_UNMET: Severity.NOTE,
     WarningCode.FINETUNING_UNDONE: Severity.NOTE,
-    WarningCode.CONTESTED: Severity.ALARM,
     WarningCode.OUTSIDE: Severity.ALARM,
+    WarningCode.ACCURACY_FALLS: Severity.ALARM,
     WarningCode.CLASS_TAKES_OVER: Severity.ALARM,
 }
 

@@ -7,7 +7,7 @@ from calida.estimation.calibration_data import (
     source_temperature,
     transcal_temperature,
 )
-from calida.estimation.choosing import MARGIN, averaged, choose_by_agreement
+from calida.estimation.choosing import averaged, choose_by_agreement, gains_by_view
 from calida.estimation.correctness import probability_right
 from calida.estimation.estimate import (
     DEFAULT_ESTIMATE,
@@ -51,7 +51,6 @@ __all__ = [
     "DEFAULT_ESTIMATE",
     "ESTIMATES",
     "LABEL_LEVEL",
-    "MARGIN",
     "Agreement",
     "AgreementEstimate",
     "Calibration",
@@ -73,6 +72,7 @@ __all__ = [
     "estimate_from_labels",
     "fit_temperature",
     "fitted_widths",
+    "gains_by_view",
     "honest_interval",
     "mass_thresholds",
     "match_confidence",

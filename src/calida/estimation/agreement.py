@@ -21,6 +21,7 @@ class Agreement:
     source: float  # share of equal labels on source validation
     target: float  # and on target
     estimate: float  # of the classifier's accuracy on target, by this one alone
+    view: str  # the scale that it sees both domains on
 
 
 @dataclass(frozen=True)
@@ -38,7 +39,8 @@ def estimate_by_agreement(panel: Panel, validation: Tensor, target: Tensor, apar
 
     Each member g gives two estimates of the accuracy of f: how far they agree on target, and the accuracy of f on
     source less what agreement loses from source to target. Their mean is taken, and with it what probability the
-    panel gives to the label of f on average.
+    panel gives to the label of f on average. Either both domains share a scale or each has its own: whoever sees them
+    on the wrong one agrees with nobody, so the view that agrees more is believed.
 
     Agreement counts beyond chance. Where two domains mix, their classes are as frequent as in the source and plain
     shares are right. Where they never meet, nothing is known of class shares, and they count as equal. `apart` goes
@@ -56,18 +58,28 @@ def estimate_by_agreement(panel: Panel, validation: Tensor, target: Tensor, apar
         even = 1 / classes + (1 - 1 / classes) * _mean_form(beyond, right_beyond - lost)
         estimate = (1 - apart) * plain + apart * even
         accuracy = share_equal(theirs, panel.labels)
-        found.append(Agreement(opinion.name, opinion.kind, weight, accuracy, source, met, estimate))
+        found.append(Agreement(opinion.name, opinion.kind, weight, accuracy, source, met, estimate, opinion.view))
     weights = panel.weights
     each = torch.tensor([one.estimate for one in found], dtype=torch.float64)
-    by_agreement = float(weights @ each)
-    spread = float((weights @ (each - by_agreement) ** 2).sqrt())
-    believed = panel.consensus().gather(1, target[:, None]).squeeze(1)
-    # What the panel believes on source validation, against how often f is right there, is what its doubt is worth.
-    usual = float(panel.consensus_on_validation().gather(1, validation[:, None]).mean())
-    soft = (1 - apart) * (right - usual + float(believed.mean())) + apart * float(believed.mean())
+    spread = float((weights @ (each - weights @ each) ** 2).sqrt())
     same = torch.stack([(opinion.target.argmax(-1) == target).double() for opinion in panel.opinions])
+    believed = panel.consensus().gather(1, target[:, None]).squeeze(1)
     by_sample = (weights @ same + believed) / 2
-    return AgreementEstimate(_share((by_agreement + soft) / 2), spread, tuple(found), by_sample)
+    value = max(
+        (float(weights[some] @ each[some] / weights[some].sum()) + _belief(panel, some, validation, target, apart)) / 2
+        for some in panel.views()
+    )
+    return AgreementEstimate(_share(value), spread, tuple(found), by_sample)
+
+
+def _belief(panel: Panel, members: list[int], validation: Tensor, target: Tensor, apart: float) -> float:
+    """The probability that these members give to the labels of f on target, on average: [V], [T].
+
+    What they believe on source validation, against how often f is right there, is what their doubt is worth.
+    """
+    believed = float(panel.consensus(members).gather(1, target[:, None]).mean())
+    usual = float(panel.consensus_on_validation(members).gather(1, validation[:, None]).mean())
+    return believed + (1 - apart) * (share_equal(validation, panel.labels) - usual)
 
 
 def _mean_form(plain: float, difference: float) -> float:

@@ -2,21 +2,30 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
+from dataclasses import replace
 
 from calida.estimation.agreement import AgreementEstimate, estimate_by_agreement
-from calida.panel import Panel
+from calida.panel import Panel, share_equal
 from calida.validation import DomainPredictions, Returned
 
-# Adapting pays where it gains this much by the estimate; within it on either side nobody can tell, and the average of
-# both classifiers is never far from the better one.
-MARGIN = 0.02
+_CLEAR = 2  # standard errors of as many changed answers
+# A classifier that the panel has taught agrees with it by construction. Over 60 real shifts (seed 0), it gained half of
+# what the panel said; leaving one data set out, 0.3 to 0.7 of it.
+_TAUGHT_SHARE = 0.5
 
 
 def choose_by_agreement(
-    panel: Panel, apart: float, before: DomainPredictions, after: DomainPredictions
+    panel: Panel, apart: float, before: DomainPredictions, after: DomainPredictions, taught: bool = False
 ) -> tuple[Returned, Mapping[str, AgreementEstimate]]:
-    """Which of the three is returned, and each one's estimate by the name of its kind."""
+    """Which of the three is returned, and each one's estimate by the name of its kind.
+
+    Either sensors drifted, and each domain's own scale is right, or classes are more or less frequent, and one scale
+    for both is. Nobody knows which. So adapting has to pay, clearly, for those who see either; it is dropped where it
+    clearly costs for one of them. In between the average of both classifiers is returned, never far from the better.
+    What adapted is worth is not all believed where the panel has `taught` it.
+    """
     candidates = {
         Returned.SOURCE_ONLY: before,
         Returned.ROUND: after,
@@ -26,9 +35,27 @@ def choose_by_agreement(
         kind: estimate_by_agreement(panel, said.validation.labels, said.target.labels, apart)
         for kind, said in candidates.items()
     }
-    gain = found[Returned.ROUND].value - found[Returned.SOURCE_ONLY].value
-    chosen = Returned.ROUND if gain > MARGIN else Returned.AVERAGE if gain > -MARGIN else Returned.SOURCE_ONLY
+    gain = min(gains_by_view(found[Returned.SOURCE_ONLY], found[Returned.ROUND]).values())
+    changed = 1 - share_equal(before.target.labels, after.target.labels)
+    clear = _CLEAR * math.sqrt(changed / len(before.target))
+    chosen = Returned.ROUND if gain > clear else Returned.SOURCE_ONLY if gain < -clear else Returned.AVERAGE
+    if taught:
+        start = found[Returned.SOURCE_ONLY].value
+        found = {kind: replace(one, value=start + _TAUGHT_SHARE * (one.value - start)) for kind, one in found.items()}
     return chosen, {kind.value: estimate for kind, estimate in found.items()}
+
+
+def gains_by_view(before: AgreementEstimate, after: AgreementEstimate) -> dict[str, float]:
+    """What adapting gains by the members of each view, weighted as they are heard."""
+    gains: dict[str, float] = {}
+    for view in dict.fromkeys(one.view for one in before.agreements):
+        pairs = [
+            (then.weight, now.estimate - then.estimate)
+            for then, now in zip(before.agreements, after.agreements, strict=True)
+            if then.view == view
+        ]
+        gains[view] = sum(weight * gain for weight, gain in pairs) / sum(weight for weight, _ in pairs)
+    return gains
 
 
 def averaged(before: DomainPredictions, after: DomainPredictions) -> DomainPredictions:

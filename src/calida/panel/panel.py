@@ -31,6 +31,7 @@ class Opinion:
     kind: str
     validation: Tensor = field(repr=False)  # [V, K]
     target: Tensor = field(repr=False)  # [T, K]
+    view: str = ""  # the scale that it sees both domains on
 
 
 @dataclass(frozen=True)
@@ -66,17 +67,27 @@ class Panel:
         weights = (self.skill / self.skill.max()) ** _SKILL * self.standing**_STANDING
         return weights / weights.sum()
 
+    def views(self) -> list[list[int]]:
+        """The places of the members that see both domains on one scale, scale by scale."""
+        names = dict.fromkeys(one.view for one in self.opinions)
+        return [[place for place, one in enumerate(self.opinions) if one.view == view] for view in names]
+
     def with_opinions(self, *more: Opinion) -> Panel:
         """The panel with more voices, a network's own say."""
         return Panel((*self.opinions, *more), self.labels)
 
-    def consensus(self) -> Tensor:
-        """The weighted mean of what all say of the target: [T, K] probabilities."""
-        return torch.einsum("m,mnk->nk", self.weights, torch.stack([one.target.double() for one in self.opinions]))
+    def consensus(self, members: Sequence[int] | None = None) -> Tensor:
+        """The weighted mean of what all of them, or these, say of the target: [T, K] probabilities."""
+        return self._mean([one.target for one in self.opinions], members)
 
-    def consensus_on_validation(self) -> Tensor:
+    def consensus_on_validation(self, members: Sequence[int] | None = None) -> Tensor:
         """The same on source validation: [V, K]."""
-        return torch.einsum("m,mnk->nk", self.weights, torch.stack([one.validation.double() for one in self.opinions]))
+        return self._mean([one.validation for one in self.opinions], members)
+
+    def _mean(self, said: Sequence[Tensor], members: Sequence[int] | None) -> Tensor:
+        places = list(range(len(said)) if members is None else members)
+        weights = self.weights[places] / self.weights[places].sum()
+        return torch.einsum("m,mnk->nk", weights, torch.stack([said[place].double() for place in places]))
 
 
 def fit_panel(
@@ -112,7 +123,7 @@ def fit_panel(
             member = MEMBERS[name]
             answers = member.classify(x, y, [held, met], num_classes, number)
             tensors = [_weighed(torch.from_numpy(one), prior) for one in answers]
-            opinions.append(Opinion(f"{name}, {view} scale", member.kind, *tensors))
+            opinions.append(Opinion(f"{name}, {view} scale", member.kind, *tensors, view))
     return Panel(tuple(opinions), validation_labels)
 
 
