@@ -1,4 +1,4 @@
-"""`python -m benchmarks.shifts run | show | widths`: how honest the software is on real shifts."""
+"""`python -m benchmarks.shifts run | others | widths | show`: how honest the software is on real shifts."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import json
 import platform
 import sys
 import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -15,11 +16,12 @@ import typer
 from joblib import Parallel, delayed
 
 import calida
+from benchmarks.shifts.others import measure_others
+from benchmarks.shifts.page import CLOSED, write_widths
 from benchmarks.shifts.page import show as show_tables
-from benchmarks.shifts.page import write_widths
 from benchmarks.shifts.tasks import ShiftTask, constructed, natural
 
-RESULTS = Path("results/shifts.jsonl")
+RESULTS, OTHERS = Path("results/shifts.jsonl"), Path("results/shifts-others.jsonl")
 app = typer.Typer(add_completion=False, help=__doc__)
 
 
@@ -68,6 +70,7 @@ def measure(task: ShiftTask, seed: int) -> dict[str, Any]:
         "codes": sorted(warning.code.value for warning in trust.warnings),
         "severities": sorted(warning.severity.value for warning in trust.warnings),
         "ece": _ece(prediction.confidence.double().numpy(), right.numpy()),
+        "reliability": _reliability(prediction.confidence.double().numpy(), right.numpy()),
         **_risk(adapted.right.numpy(), right.numpy()),
         **_sets(adapted, shift.target, truth),
         "seconds": round(seconds, 1),
@@ -85,6 +88,13 @@ def _ece(confidence: np.ndarray, right: np.ndarray, bins: int = 15) -> float:
     place = np.minimum((confidence * bins).astype(int), bins - 1)
     sums = [np.bincount(place, values, bins) for values in (confidence, right)]
     return float(np.abs(sums[0] - sums[1]).sum() / len(right))
+
+
+def _reliability(confidence: np.ndarray, right: np.ndarray, bins: int = 10) -> list[list[float]]:
+    """For each tenth of confidence: how many answers, the sum of their confidences, and how many are right."""
+    place = np.minimum((confidence * bins).astype(int), bins - 1)
+    sums = [np.bincount(place, values, bins) for values in (np.ones_like(right), confidence, right)]
+    return [[round(float(value), 2) for value in row] for row in zip(*sums, strict=True)]
 
 
 def _risk(probability: np.ndarray, right: np.ndarray, most: float = 0.05) -> dict[str, float | None]:
@@ -114,22 +124,43 @@ def run(
     results: Path = RESULTS,
 ) -> None:
     """Run what is not among the records yet; each run is kept as it ends."""
-    known = {(row["task"], row["seed"]) for row in read(results)}
     tasks = [task for task in (*natural(), *constructed()) if not only or task.kind == only]
-    left = [(task, seed) for seed in range(seeds) for task in tasks if (task.name, seed) not in known]
-    results.parent.mkdir(parents=True, exist_ok=True)
-    done = Parallel(jobs, return_as="generator_unordered")(delayed(measure)(task, seed) for task, seed in left)
-    for number, row in enumerate(done, 1):
-        with results.open("a", encoding="utf-8") as file:
-            file.write(json.dumps(row) + "\n")
+    for row in _left(measure, tasks, seeds, jobs, results):
         words = f"{row['source_only']:.3f} -> {row['returned']:.3f}, estimated {row['estimate']:.3f}"
-        print(f"{number}/{len(left)} {row['task']}, seed {row['seed']}: {words}, {row['seconds']} s", flush=True)
+        print(f"{row['task']}, seed {row['seed']}: {words}, {row['seconds']} s", flush=True)
 
 
 @app.command()
-def show(results: Path = RESULTS, page: Path | None = None) -> None:
+def others(
+    seeds: Annotated[int, typer.Option(min=1, help="How many seeds.")] = 1,
+    jobs: Annotated[int, typer.Option(min=1, help="Processes of one thread each.")] = 2,
+    results: Path = OTHERS,
+) -> None:
+    """The same tasks by other estimates and other methods."""
+    tasks = [task for task in (*natural(), *constructed()) if task.kind in CLOSED]
+    for row in _left(measure_others, tasks, seeds, jobs, results):
+        print(f"{row['task']}, seed {row['seed']}: {row['source_only']:.3f}", flush=True)
+
+
+def _left(
+    work: Callable[[ShiftTask, int], dict[str, Any]], tasks: list[ShiftTask], seeds: int, jobs: int, results: Path
+) -> Iterator[dict[str, Any]]:
+    """Do what is not among the records yet, seed by seed, and record it."""
+    known = {(row["task"], row["seed"]) for row in read(results)}
+    left = [(task, seed) for seed in range(seeds) for task in tasks if (task.name, seed) not in known]
+    results.parent.mkdir(parents=True, exist_ok=True)
+    done = Parallel(jobs, return_as="generator_unordered")(delayed(work)(task, seed) for task, seed in left)
+    for number, row in enumerate(done, 1):
+        with results.open("a", encoding="utf-8") as file:
+            file.write(json.dumps(row) + "\n")
+        print(f"{number}/{len(left)}", end=" ")
+        yield row
+
+
+@app.command()
+def show(results: Path = RESULTS, others: Path = OTHERS, page: Path | None = None) -> None:
     """Print the tables, or write them into a page."""
-    text = show_tables(read(results))
+    text = show_tables(read(results), read(others))
     if page is None:
         sys.stdout.write(text)
     else:

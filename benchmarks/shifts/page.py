@@ -17,11 +17,14 @@ _FIGURES = ("logistic", "boosting", "source_only", "returned", "estimate")
 CLOSED = ("natural", "label shift")
 
 
-def show(rows: Sequence[Row]) -> str:
+_PICTURE = "![Estimates against the truth, reliability, and gain or harm of every task](pictures/shifts.svg)\n"
+
+
+def show(rows: Sequence[Row], others: Sequence[Row]) -> str:
     """Markdown tables of everything that was asked for."""
     closed = [row for row in rows if row["kind"] in CLOSED]
-    parts = ["# Real shifts\n", _count(rows), _overall(closed), _by_set(closed), _flags(rows)]
-    return "\n".join(parts) + "\n"
+    parts = ["# Real shifts\n", _count(rows), _overall(closed), _PICTURE, _by_set(closed), _flags(rows)]
+    return "\n".join([*parts, *([_by_others(closed, others)] if others else [])])
 
 
 def _count(rows: Sequence[Row]) -> str:
@@ -32,7 +35,8 @@ def _count(rows: Sequence[Row]) -> str:
         "Accuracies are measured with labels that no run saw. "
         "Intervals are those of a table that is fitted without the task's own data set. "
         "An alarm is a finding of the highest severity.\n\n"
-        "```sh\npython -m benchmarks.shifts run\npython -m benchmarks.shifts show\n```\n"
+        "```sh\npython -m benchmarks.shifts run\npython -m benchmarks.shifts others\n"
+        "python -m benchmarks.shifts show --page docs/shifts.md\n```\n"
     )
 
 
@@ -103,6 +107,35 @@ def _flags(rows: Sequence[Row]) -> str:
             )
         )
     return _table(["kind of task (runs)", "with an alarm", "estimate off by"], lines)
+
+
+def _by_others(rows: Sequence[Row], others: Sequence[Row]) -> str:
+    """Other estimates of the same source-only networks, and other methods on the same tasks."""
+    lines = []
+    for name in others[0]["estimates"]:
+        pairs = [(row["estimates"][name], row["source_only"]) for row in others if row["estimates"][name] is not None]
+        if pairs:
+            off = 100 * np.array([estimate - truth for estimate, truth in pairs])
+            lines.append((name, f"{np.abs(off).mean():.1f}", f"{off.mean():+.1f}", f"{(off > 15).mean():.0%}"))
+    head = ["estimate of a source-only network", "off by, in points", "bias", "too high by more than 15"]
+    ours = {(row["task"], row["seed"]): row for row in rows}
+    both = [(ours[key], row["methods"]) for row in others if (key := (row["task"], row["seed"])) in ours]
+    names = [name for name in others[0]["methods"] if not name.endswith((" seconds", " failed"))]
+    table = []
+    for name in names:
+        done = [(mine, theirs[name]) for mine, theirs in both if theirs[name] is not None]
+        if done:
+            theirs, mine = (
+                100 * float(np.mean(values)) for values in zip(*((b, a["returned"]) for a, b in done), strict=True)
+            )
+            table.append((f"skada {name} ({len(done)} runs)", f"{theirs:.1f}", f"{mine:.1f}"))
+    return (
+        "\n## Beside others\n\nThe same tasks. skada's methods stand before logistic regression, on columns that each "
+        "domain scales by itself.\n\n"
+        + _table(head, lines)
+        + "\n"
+        + _table(["accuracy on target in %", "theirs", "calida on the same runs"], table)
+    )
 
 
 def _table(head: Sequence[str], lines: Sequence[Sequence[str]]) -> str:

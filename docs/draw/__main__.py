@@ -9,7 +9,7 @@ from importlib import import_module
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent.parent
-NAMES = ("domain_shift", "label_shift", "calibration", "choosing", "digits", "table", "report")
+NAMES = ("domain_shift", "label_shift", "calibration", "choosing", "digits", "table", "shifts", "report")
 
 
 def main() -> None:

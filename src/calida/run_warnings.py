@@ -32,6 +32,7 @@ class WarningCode(str, Enum):
     FEW_SAMPLES = "few samples"
     FINETUNING_UNDONE = "fine-tuning undone"
     ACCURACY_FALLS = "accuracy falls"
+    LABEL_SHIFT = "label shift"
 
 
 _WORDS = {
@@ -91,6 +92,10 @@ _WORDS = {
         "Accuracy should fall from {source:.0%} on held-out source to about {target:.0%} on target: the shift is too "
         "large to bridge, or the target has classes that the source lacks. Label a few samples before you rely on it."
     ),
+    WarningCode.LABEL_SHIFT: (
+        "Classes seem to differ in frequency: {name} has {source:.0%} of the source and about {target:.0%} of the "
+        "target ({low:.0%} to {high:.0%}), if its samples look alike in both."
+    ),
     WarningCode.FEW_SAMPLES: ("{domain} has {count} samples: estimates are rough."),
 }
 
@@ -107,6 +112,7 @@ _SEVERITY = {
     WarningCode.RARE_CLASS: Severity.NOTE,
     WarningCode.DOMAINS_APART: Severity.NOTE,
     WarningCode.FEW_SAMPLES: Severity.NOTE,
+    WarningCode.LABEL_SHIFT: Severity.NOTE,
     WarningCode.BUDGET_UNMET: Severity.NOTE,
     WarningCode.FINETUNING_UNDONE: Severity.NOTE,
     WarningCode.OUTSIDE: Severity.ALARM,

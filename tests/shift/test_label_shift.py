@@ -6,9 +6,11 @@ import torch
 from calida.shift import (
     balancing_weights,
     chance_distance,
+    estimate_shares,
     mlls_shares,
     prior_logit_offsets,
     resample,
+    rlls_shares,
     shares_nearest_uniform,
     thin_out,
 )
@@ -143,3 +145,46 @@ def test_thinned_out_rows_have_the_shares_and_no_repetition():
     )  # nothing to thin out
     without = thin_out(labels[labels < 2], torch.tensor([0.5, 0.4, 0.1]), torch.Generator())
     assert len(without) > 5000
+
+
+def confused(shares, count, seed):
+    """Labels with these shares, and what a classifier with a known confusion matrix says of them."""
+    generator = torch.Generator().manual_seed(seed)
+    labels = torch.multinomial(torch.tensor(shares), count, True, generator=generator)
+    confusion = torch.tensor([[0.8, 0.15, 0.05], [0.1, 0.85, 0.05], [0.2, 0.1, 0.7]])
+    said = torch.multinomial(confusion[labels], 1, generator=generator).squeeze(1)
+    return labels, said
+
+
+def test_rlls_inverts_the_confusion_matrix():
+    wanted = [0.1, 0.2, 0.7]
+    (labels, said), (_, target) = confused([0.4, 0.4, 0.2], 20_000, 0), confused(wanted, 20_000, 1)
+    assert rlls_shares(said, labels, target, 3).tolist() == pytest.approx(wanted, abs=0.03)
+    counted = torch.bincount(target, minlength=3) / len(target)
+    assert float((counted - torch.tensor(wanted)).abs().max()) > 0.1  # what is predicted is not what is there
+
+
+def test_a_classifier_that_knows_nothing_leaves_shares_as_they_were():
+    generator = torch.Generator().manual_seed(0)
+    labels = torch.multinomial(torch.tensor([0.6, 0.3, 0.1]), 5000, True, generator=generator)
+    said, target = (torch.randint(3, (5000,), generator=generator) for _ in range(2))
+    assert rlls_shares(said, labels, target, 3).tolist() == pytest.approx([0.6, 0.3, 0.1], abs=0.06)
+
+
+def test_intervals_of_shares_hold_the_truth():
+    wanted, held = torch.tensor([0.1, 0.3, 0.6]), 0
+    for seed in range(10):
+        (labels, said), (_, target) = confused([0.4, 0.4, 0.2], 400, seed), confused(wanted.tolist(), 400, 100 + seed)
+        answers = [torch.nn.functional.one_hot(one, 3).double().clamp(1e-4).log() for one in (said, target)]
+        known = torch.tensor([0.4, 0.4, 0.2], dtype=torch.float64)
+        found = estimate_shares(answers[0], labels, answers[1], known, torch.Generator().manual_seed(seed))
+        held += int(((found.low <= wanted) & (wanted <= found.high)).sum())
+        assert float((found.high - found.low).max()) < 0.4
+    assert held >= 24  # of 30
+
+
+@pytest.mark.parametrize("count", [0, 5])
+def test_too_few_samples_tell_no_shares(count):
+    few = torch.zeros(count, 3, dtype=torch.float64).log_softmax(-1)
+    known, labels = torch.full((3,), 1 / 3, dtype=torch.float64), torch.zeros(count, dtype=torch.long)
+    assert estimate_shares(few, labels, few, known, torch.Generator()) is None

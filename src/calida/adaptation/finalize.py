@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+import torch
 from torch import Tensor
 
 from calida.adaptation.adapted import Trust
@@ -30,7 +31,8 @@ from calida.model import AnyClassifier
 from calida.panel import share_equal
 from calida.recipes import Recipe
 from calida.run_warnings import RunWarning, WarningCode
-from calida.shift import chance_distance, prior_logit_offsets, prior_offsets
+from calida.seeds import Seeds
+from calida.shift import chance_distance, class_shares, estimate_shares, prior_logit_offsets, prior_offsets
 from calida.training import SOURCE_PHASE, Domains, target_shares, unmet_budget
 from calida.validation import (
     PSEUDOCAL_SHARE,
@@ -48,6 +50,7 @@ from calida.validation import (
 # Of accuracy from source to target. On 90 tasks of benchmarks/shifts (seed 0) it finds 9 of 10 with unknown classes and
 # 30 of 34 natural shifts that cost 10 points or more, and cries in 3 of 10 that cost less than 5.
 _FAR = 0.1
+_MOVED = 0.05  # of the target, beyond the interval of a class share
 
 
 @dataclass(frozen=True)
@@ -118,6 +121,7 @@ def finalize(
         if warnings is None
         else (
             *([] if estimate is None else _falls(predictions, accuracy)),
+            *_moved_shares(predictions, domains, run.predictor.seeds, class_names),
             *(checks.findings if checks else ()),
             *warnings,
             *warnings_of(run.history, class_names),
@@ -153,6 +157,25 @@ def _falls(predictions: DomainPredictions, target: Estimate) -> list[RunWarning]
     if source - target.value <= _FAR:
         return []
     return [RunWarning(WarningCode.ACCURACY_FALLS, {"source": source, "target": target.value})]
+
+
+def _moved_shares(
+    predictions: DomainPredictions, domains: Domains, seeds: Seeds, class_names: Sequence[str] | None
+) -> list[RunWarning]:
+    """The class whose share has moved most, where no draw of the samples explains it."""
+    known = class_shares(domains.source.y, domains.num_classes)
+    said = predictions.validation.log_probs, predictions.labels, predictions.target.log_probs
+    found = estimate_shares(*said, known, seeds.generator("class shares"))
+    if found is None:
+        return []
+    beyond = torch.maximum(found.low - known, known - found.high)
+    place = int(beyond.argmax())
+    if float(beyond[place]) <= _MOVED:
+        return []
+    name = str(place) if class_names is None else class_names[place]
+    shares = {"source": float(known[place]), "target": float(found.rlls[place])}
+    ends = {"low": float(found.low[place]), "high": float(found.high[place])}
+    return [RunWarning(WarningCode.LABEL_SHIFT, {"name": name, **shares, **ends})]
 
 
 def _check_features(run: Finished, domains: Domains, predictions: DomainPredictions) -> Checks | None:

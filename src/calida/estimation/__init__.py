@@ -9,6 +9,7 @@ from calida.estimation.calibration_data import (
 )
 from calida.estimation.choosing import averaged, choose_by_agreement, gains_by_view
 from calida.estimation.correctness import probability_right
+from calida.estimation.disagreement import disagreement_floor
 from calida.estimation.estimate import (
     DEFAULT_ESTIMATE,
     ESTIMATES,
@@ -65,6 +66,7 @@ __all__ = [
     "choose_by_agreement",
     "compare_estimates",
     "confidence_difference",
+    "disagreement_floor",
     "draw_design",
     "effective_size",
     "estimate_accuracy",

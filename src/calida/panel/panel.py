@@ -122,8 +122,8 @@ def fit_panel(
         for name in members:
             member = MEMBERS[name]
             answers = member.classify(x, y, [held, met], num_classes, number)
-            tensors = [_weighed(torch.from_numpy(one), prior) for one in answers]
-            opinions.append(Opinion(f"{name}, {view} scale", member.kind, *tensors, view))
+            held_out, unknown = (_weighed(torch.from_numpy(one), prior) for one in answers)
+            opinions.append(Opinion(f"{name}, {view} scale", member.kind, held_out, unknown, view))
     return Panel(tuple(opinions), validation_labels)
 
 

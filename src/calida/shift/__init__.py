@@ -4,12 +4,15 @@ from calida.shift.columns import MISSING_VALUES, OTHERS, ColumnShift, TableShift
 from calida.shift.diagnosis import Classified, MeasuredShift, explain_no_shift, is_shifted, measure_shift, prior_offsets
 from calida.shift.domain_classifier import DomainGap, domain_gap
 from calida.shift.label_shift import (
+    TargetShares,
     balancing_weights,
     chance_distance,
     class_shares,
+    estimate_shares,
     mlls_shares,
     prior_logit_offsets,
     resample,
+    rlls_shares,
     shares_nearest_uniform,
     thin_out,
 )
@@ -22,11 +25,13 @@ __all__ = [
     "DomainGap",
     "MeasuredShift",
     "TableShift",
+    "TargetShares",
     "balancing_weights",
     "chance_distance",
     "class_shares",
     "compare_columns",
     "domain_gap",
+    "estimate_shares",
     "explain_no_shift",
     "is_shifted",
     "measure_shift",
@@ -34,6 +39,7 @@ __all__ = [
     "prior_logit_offsets",
     "prior_offsets",
     "resample",
+    "rlls_shares",
     "shares_nearest_uniform",
     "span_words",
     "thin_out",

@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
+
+_DRAWS = 100  # of bootstrap
+_MOST_CLASSES = 200  # that intervals are found for: each draw solves for all of them
+_MOST_SAMPLES = 5000
 
 
 def class_shares(labels: Tensor, num_classes: int) -> Tensor:
@@ -39,6 +44,58 @@ def mlls_shares(log_probs: Tensor, known: Tensor, tolerance: float = 1e-6, most:
             break
         shares = better
     return shares
+
+
+def rlls_shares(said: Tensor, labels: Tensor, target: Tensor, num_classes: int) -> Tensor:
+    """Class shares that explain how often each class is predicted: [V], [V], [T] -> [K].
+
+    With C the joint shares of predicted and true classes on source, the target's predicted shares are C w where only
+    class frequencies differ, w being the ratio of target to source shares. RLLS (Azizzadenesheli et al., 2019) solves
+    min |C w - mu|^2 + rho |w - 1|^2 with w >= 0: what C cannot tell stays as in the source.
+    """
+    from scipy.optimize import nnls
+
+    joint = torch.zeros(num_classes, num_classes, dtype=torch.float64)
+    joint.index_put_((said, labels), torch.ones(len(labels), dtype=torch.float64), accumulate=True)
+    joint /= max(len(labels), 1)
+    rho = 1 / max(len(labels), 1)  # more than the noise of C C', whose entries are shares of so many samples
+    ridge = math.sqrt(rho) * torch.eye(num_classes, dtype=torch.float64)
+    wanted = torch.cat([class_shares(target, num_classes), ridge.diagonal()])
+    ratios = torch.from_numpy(nnls(torch.cat([joint, ridge]).numpy(), wanted.numpy())[0])
+    shares = ratios * class_shares(labels, num_classes)
+    return shares / shares.sum().clamp(min=1e-12)
+
+
+class TargetShares(NamedTuple):
+    """Class shares of the target by two methods, and the interval that 90 % of drawn samples give: [K] each."""
+
+    mlls: Tensor
+    rlls: Tensor
+    low: Tensor
+    high: Tensor
+
+
+def estimate_shares(
+    validation: Tensor, labels: Tensor, target: Tensor, known: Tensor, generator: torch.Generator
+) -> TargetShares | None:
+    """From log-probabilities on source validation [V, K] and target [T, K], and the source's shares `known` [K].
+
+    The interval is a bootstrap's over both domains' samples, and reaches over both methods. It holds as far as class
+    frequencies alone differ. None where there are too few samples or too many classes to tell.
+    """
+    classes = len(known)
+    if not 2 <= classes <= _MOST_CLASSES or min(len(labels), len(target)) < 2 * classes:
+        return None
+    target = target[torch.randperm(len(target), generator=generator)[:_MOST_SAMPLES]]
+    said, seen = validation.argmax(-1), target.argmax(-1)
+    found = [mlls_shares(target, known), rlls_shares(said, labels, seen, classes)]
+    drawn = []
+    for _ in range(_DRAWS):
+        rows, others = (torch.randint(len(part), (len(part),), generator=generator) for part in (labels, seen))
+        drawn.append(rlls_shares(said[rows], labels[rows], seen[others], classes))
+    ends = torch.stack(drawn).quantile(torch.tensor([0.05, 0.95], dtype=torch.float64), 0)
+    both = torch.stack([*found, *ends])
+    return TargetShares(found[0], found[1], both.amin(0), both.amax(0))
 
 
 def chance_distance(num_classes: int, batch_size: int) -> float:
