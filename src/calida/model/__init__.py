@@ -14,7 +14,7 @@ from calida.model.classifier import (
     full_precision,
     scratch_buffers,
 )
-from calida.model.encoder_backbone import STANDARDIZED, Blocks, EncoderBackbone, Norm
+from calida.model.encoder_backbone import STANDARDIZED, Blocks, EncoderBackbone
 from calida.model.heads import BRANCHES, Head, build_head
 from calida.model.logits import Logits, draw_noise
 from calida.model.memory import step_memory
@@ -37,7 +37,6 @@ __all__ = [
     "Head",
     "Logits",
     "Network",
-    "Norm",
     "Output",
     "Precision",
     "Prediction",

@@ -42,6 +42,7 @@ class Progress:
 
 
 def copied_weights(model: nn.Module) -> dict[str, Tensor]:
+    """A classifier's weights and buffers, apart from those that go on learning."""
     return {name: value.detach().clone() for name, value in model.state_dict().items()}
 
 
