@@ -102,6 +102,24 @@ def test_conv3_is_compact_pooled_first():
     torch.testing.assert_close(fast(images), slow(images))
 
 
+def test_rectifying_after_pooling_changes_nothing():
+    """Values and gradients are those of ReLU before the pool, in the order of the textbooks."""
+    ours = classifier(IMAGES, backbone="compact").backbone.eval()
+    layers = list(ours)
+    for place, layer in enumerate(layers[:-1]):
+        if isinstance(layer, nn.MaxPool2d):
+            layers[place : place + 2] = [layers[place + 1], layer]
+    textbook = nn.Sequential(*layers)
+    assert [type(layer) for layer in textbook] != [type(layer) for layer in ours]
+    found = []
+    for network in (ours, textbook):
+        images = torch.randn(4, *IMAGES, generator=torch.Generator().manual_seed(0), requires_grad=True)
+        features = network(images)
+        found.append((features, torch.autograd.grad(features.square().sum(), images)[0]))
+    assert torch.equal(found[0][0], found[1][0])
+    torch.testing.assert_close(found[0][1], found[1][1])
+
+
 def test_visda_heads():
     head = build_head("visda", 2048, 12, gaussian=True)
     shapes = [tuple(p.shape) for p in head.mean.parameters() if p.ndim == 2]

@@ -20,7 +20,7 @@ from calida.objective import (
     Weighted,
     squared_mmd,
 )
-from calida.recipes import RECIPES, Recipe, get_recipe, phases
+from calida.recipes import RECIPES, Recipe, get_recipe, phases, quick
 from calida.run_warnings import WarningCode
 from calida.seeds import Seeds
 from calida.selection import Ramp
@@ -256,3 +256,17 @@ def test_phases_say_what_the_paper_says():
     assert len(phases(get_recipe("source"))) == 1
     assert isinstance(phases(get_recipe("dual"))[1].objective, Objective)
     assert isinstance(phases(get_recipe("dual"))[1].objective.terms["target_entropy"].weight, DualAscent)
+
+
+@pytest.mark.parametrize("name", RECIPES)
+def test_a_quick_recipe_is_shorter_and_else_the_same(name):
+    """A fifth of the epochs and a ninth of the adaptation, each rounded up: no phase is lost, and no other value."""
+    recipe = get_recipe(name)
+    short = quick(recipe)
+    assert 5 * short.pretraining.epochs - 5 < recipe.pretraining.epochs <= 5 * short.pretraining.epochs
+    assert 3 * short.adaptation.rounds - 3 < recipe.adaptation.rounds <= 3 * short.adaptation.rounds
+    assert len(phases(short)) == len(phases(recipe))
+    changed = {full for full, one in recipe.each().items() if short.each()[full].value != one.value}
+    lengths = {"rounds", "passes", "min_batches_per_round", "max_batches_per_round"}
+    assert changed <= {"pretraining.epochs", *(f"adaptation.{one}" for one in lengths)}
+    assert quick(recipe).with_settings(rounds=7).adaptation.rounds == 7

@@ -65,3 +65,12 @@ def test_rows_are_drawn_by_weight_in_the_domains_that_have_weights(weighted):
     for domain, rows in pools.items():
         expected = torch.arange(40)[y == 1].repeat_interleave(2) if domain in weighted else torch.arange(40)
         torch.testing.assert_close(rows, expected)
+
+
+def test_the_rate_goes_through_one_cycle():
+    phase = Phase("adapt", BOTH, rounds=1, learning_rate=2.0, final_rate_fraction=0.1, warmup_fraction=0.2)
+    assert [phase.rate(done) for done in (0.0, 0.1, 0.2)] == pytest.approx([0.2, 1.1, 2.0])  # a straight line up
+    assert phase.rate(0.6) == pytest.approx((2.0 + 0.2) / 2)  # half-way down the cosine
+    assert phase.rate(1.0) == pytest.approx(0.2)
+    steady = Phase("adapt", BOTH, rounds=1, learning_rate=2.0)
+    assert {steady.rate(done) for done in (0.0, 0.3, 1.0)} == {2.0}
