@@ -111,7 +111,9 @@ class Checkpoint:
                     f"the checkpoint in {self.folder} is not what calida wrote: it has no use for {path}"
                 )
             parameter = parameters[place]
-            like = torch.empty_like(parameter).copy_(value) if value.shape == parameter.shape else value
+            # A count of steps lies where its parameter does: fused Adam takes it from nowhere else.
+            moment = value.shape == parameter.shape
+            like = torch.empty_like(parameter).copy_(value) if moment else value.to(parameter.device)
             optimizer.state[parameter][key] = like
 
 
