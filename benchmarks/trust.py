@@ -142,7 +142,7 @@ def train(task: str, name: str, seed: int, work: Path) -> None:
     values = {"epochs": TASKS[task].epochs, **SHORT, **setting.values}
     options: dict[str, Any] = {"backbone": BACKBONE, "seed": seed, "device": "cpu", "folder": folder, "observe": keep}
     options |= {"guard": False, "choice": "last", "num_classes": CLASSES}
-    adapt(tuple(source), target.x, setting.recipe, **options, **values)  # type: ignore[arg-type]
+    adapt(tuple(source), target.x, setting.recipe, **options, **values)
     for file in (*folder.glob("checkpoint*"), *folder.glob("source-only*")):
         file.unlink()
     (folder / "done.json").write_text(json.dumps({"seconds": time.perf_counter() - started}))

@@ -47,6 +47,7 @@ FLOORS = [
     "estimator",
     "report",
     "runs",
+    "front",
     "studies",
     "cli",
     "__main__",

@@ -8,9 +8,10 @@ TYPE_CHECKING = False  # as typing has it, which takes longer to import than all
 if TYPE_CHECKING:
     from typing import Any
 
-    from calida.adaptation import Adapted, adapt, finetune, load
+    from calida.adaptation import Adapted, finetune, load
     from calida.errors import CalidaError, CheckpointError, DownloadError, InputError, MissingExtraError, NonFiniteError
     from calida.estimator import CalibratedAdapter, label_free_score
+    from calida.front import adapt
     from calida.model import Prediction
     from calida.objective import Weighted
     from calida.recipes import RECIPES, Recipe, get_recipe
@@ -52,7 +53,7 @@ __all__ = [
 # Names are fetched when they are first used: torch and scikit-learn take two seconds to import, and `calida --help`,
 # or a program that only may come to need calida, should not wait for them.
 _HOMES = {
-    "adaptation": ("Adapted", "adapt", "finetune", "load"),
+    "adaptation": ("Adapted", "finetune", "load"),
     "errors": (
         "CalidaError",
         "CheckpointError",
@@ -62,6 +63,7 @@ _HOMES = {
         "NonFiniteError",
     ),
     "estimator": ("CalibratedAdapter", "label_free_score"),
+    "front": ("adapt",),
     "model": ("Prediction",),
     "objective": ("Weighted",),
     "recipes": ("RECIPES", "Recipe", "get_recipe"),

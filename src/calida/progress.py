@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib.util import find_spec
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn, TimeRemainingColumn
@@ -14,6 +15,14 @@ from calida.training import RunEvent, RunStarted, StepTaken, round_line
 from calida.validation import RoundRecord
 
 _FIRST_STEPS = 4
+
+
+def viewer() -> Console:
+    """Where a person looks: the notebook, if its bars can be drawn, or else standard error."""
+    notebook = Console()
+    if notebook.is_jupyter and find_spec("ipywidgets") is not None:
+        return notebook
+    return Console(stderr=True, force_jupyter=False, highlight=False, emoji=False, soft_wrap=True)
 
 
 @contextmanager

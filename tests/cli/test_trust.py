@@ -91,8 +91,8 @@ def test_a_risk_is_kept_and_no_more_is_given_away_than_that_needs(place, tmp_pat
 
 
 def _camera(place):
+    from calida.adaptation import open_new
     from calida.data import Loading
-    from calida.runs import open_new
 
     preparation = calida.load(place / "run").preparation
     return open_new(str(place / "camera"), preparation, Loading(), False, None, "target").samples

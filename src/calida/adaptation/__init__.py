@@ -6,6 +6,7 @@ from calida.adaptation.checks import choose_device
 from calida.adaptation.finetune import Tuning
 from calida.adaptation.images import finetune, frames_of
 from calida.adaptation.models import AUTO, MODELS, is_network
+from calida.adaptation.new_samples import open_new
 from calida.adaptation.options import AUTO_RECIPES, RunOptions
 
 __all__ = [
@@ -23,4 +24,5 @@ __all__ = [
     "frames_of",
     "is_network",
     "load",
+    "open_new",
 ]

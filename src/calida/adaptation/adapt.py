@@ -8,16 +8,28 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from torch import Tensor
+
 from calida.adaptation.adapted import Adapted
 from calida.adaptation.auto import try_recipes
 from calida.adaptation.auto_model import try_models
 from calida.adaptation.checks import Array, check_domains, whole
 from calida.adaptation.finetune import Tuning, train_and_tune
-from calida.adaptation.frames import encode_frames, with_table
+from calida.adaptation.frames import encode_frames, frame_preparation
 from calida.adaptation.models import AUTO, is_network
 from calida.adaptation.options import RunOptions
 from calida.adaptation.task import Task
-from calida.data import ImageFiles, Labeled, Scale, as_labels, split_validation, take
+from calida.data import (
+    ImageFiles,
+    Labeled,
+    Scale,
+    as_labels,
+    class_indices,
+    listed_labels,
+    split_validation,
+    take,
+)
+from calida.data import class_names as labels_of
 from calida.errors import InputError
 from calida.objective import Weighted
 from calida.recipes import DEFAULT_RECIPE, Recipe
@@ -43,9 +55,9 @@ def adapt(
     """Train on labelled `source` (x, y), adapt to unlabelled `target`, and return the classifier.
 
     Samples are vectors [N, D], images [N, H, W], [N, C, H, W] or [N, H, W, C], or data frames with columns of any kind;
-    labels are 0..K-1. `options` are those of `RunOptions` (seed, device, backbone, validation, choice, calibration,
-    guard, ...) and settings of the recipe (rounds, batch_size, ...). A batch is never larger than the domain it comes
-    from.
+    labels are 0..K-1, or words. `options` are those of `RunOptions` (seed, device, backbone, validation, choice,
+    calibration, guard, ...) and settings of the recipe (rounds, batch_size, ...). A batch is never larger than the
+    domain it comes from.
 
     A `start` is a classifier that was trained on source before (`Adapted.source_only`, or what the recipe `source`
     gave): training begins with adaptation then. `terms` adds terms to adaptation. With `folder`, each round leaves a
@@ -88,8 +100,10 @@ def adapt_with(
     options.check()
     options = replace(options, seed=whole(options.seed, "seed"))
     num_classes = None if num_classes is None else whole(num_classes, "num_classes", 2)
-    if class_names is not None and len(class_names) != num_classes:
-        raise InputError(f"class_names has {len(class_names)} names; give num_classes={len(class_names)} with it")
+    source, class_names = named_labels(source, class_names)
+    if class_names is not None and len(class_names) != (num_classes or len(class_names)):
+        raise InputError(f"class_names has {len(class_names)} names, and num_classes is {num_classes}")
+    num_classes = num_classes if class_names is None else len(class_names)
     if resume and folder is None:
         raise InputError("resume=True needs the folder of the run")
     if start is not None and options.backbone == "auto":
@@ -107,7 +121,7 @@ def adapt_with(
         Scale.of(x),
         terms,
         class_names,
-        None if oracle_labels is None else as_labels(oracle_labels, len(target_x), classes, "oracle")[0],
+        None if oracle_labels is None else _truth(oracle_labels, len(target_x), classes, class_names),
         start,
     )
     place, recipes = None if folder is None else Path(folder), options.recipes(vectors=target_x.ndim == 2)
@@ -121,9 +135,22 @@ def adapt_with(
         adapted = try_recipes(task, recipes, place, observe, resume)
     else:
         adapted = task.train(recipes[0], place, observe, resume)
-    if table is None:
-        return adapted
-    return with_table(adapted, table, x, tuple(class_names or map(str, range(classes))))
+    names = tuple(class_names or map(str, range(classes)))
+    return adapted.named(class_names or (), None if table is None else frame_preparation(table, x, names))
+
+
+def named_labels(source: Any, class_names: Sequence[str] | None) -> tuple[Any, Sequence[str] | None]:
+    """Labels that are words as indices, with their names; in the order of `class_names`, if that is given."""
+    if not isinstance(source, tuple | list) or len(source) != 2 or (words := listed_labels(source[1])) is None:
+        return source, class_names
+    names = labels_of(words) if class_names is None else tuple(class_names)
+    return (source[0], class_indices(words, names, "source")), names
+
+
+def _truth(labels: Any, count: int, classes: int, names: Sequence[str] | None) -> Tensor:
+    words = listed_labels(labels)
+    found = labels if words is None or names is None else class_indices(words, names, "oracle_labels")
+    return as_labels(found, count, classes, "oracle")[0]
 
 
 def _ignore(event: RunEvent) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -11,9 +11,11 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from calida.adaptation.checks import Array, choose_device, whole
+from calida.adaptation.checks import choose_device, whole
 from calida.adaptation.models import CANNOT_BE_SAVED, blank_classifier, check_shapes
-from calida.data import ImageFiles, SavedPreparation, Scale, Values, as_frame, as_inputs, check_scale, is_frame
+from calida.adaptation.new_samples import open_new
+from calida.adaptation.summary import as_html, as_text
+from calida.data import Loaded, Loading, SavedPreparation, Scale, Values, as_inputs, check_scale, is_collected
 from calida.devices import has_bf16
 from calida.errors import CheckpointError, InputError
 from calida.estimation import Estimate, SetCalibration, check_level
@@ -81,9 +83,9 @@ class Trust:
         return from_json(Trust, values, place)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Adapted:
-    """A classifier that has met its target domain."""
+    """A classifier that has met its target domain; as a string, what a user wants to know of it."""
 
     classifier: AnyClassifier
     network: Network
@@ -96,6 +98,24 @@ class Adapted:
     predictions: DomainPredictions | None = field(default=None, repr=False)  # made when it was trained, not saved
     set_calibration: SetCalibration | None = field(default=None, repr=False)
     right: Tensor | None = field(default=None, repr=False)  # how likely each answer on target is right, not saved
+    class_names: tuple[str, ...] = ()  # where they were given with arrays; those of files are in the preparation
+
+    def __repr__(self) -> str:
+        return as_text(self)
+
+    def _repr_html_(self) -> str:
+        return as_html(self)
+
+    @property
+    def classes(self) -> tuple[str, ...]:
+        """The user's own names of the classes, in the order of labels and probabilities; numbers if there are none."""
+        known = self.class_names if self.preparation is None else self.preparation.classes
+        return known or tuple(map(str, range(self.network.num_classes)))
+
+    def named(self, class_names: Sequence[str], preparation: SavedPreparation | None) -> Adapted:
+        """With what makes words of its answers and reads new data, the classifier before adaptation included."""
+        before = self.source_only and self.source_only.named(class_names, preparation)
+        return replace(self, class_names=tuple(class_names), preparation=preparation, source_only=before)
 
     @property
     def temperature(self) -> float:
@@ -103,19 +123,31 @@ class Adapted:
 
     def predict(
         self,
-        x: Array | ImageFiles,
+        x: Any,
         num_samples: int | None = None,
         batch_size: int = 500,
         monte_carlo_dropout: bool = False,
         raw: bool = False,
+        *,
+        domain: str = "target",
+        on_mismatch: str = "stop",
+        skip_unreadable: bool = False,
+        max_pixels: int = Loading.max_pixels,
     ) -> Prediction:
         """Labels, probabilities, entropy, aleatoric and epistemic uncertainty of new samples, as CPU tensors.
 
-        A classifier of tables reads data frames as they are. Probabilities are calibrated; `raw` gives the network's
-        own.
+        `x` is an array as the classifier reads it. A classifier that was trained from files, frames, texts or images
+        also takes new ones, as they are: "image.jpg", "folder/", a table or a named set, an image of Pillow or a list
+        of them, a frame, a row as a dict or a list of rows, a list of texts. They are prepared as the `domain` was, by
+        the same encoder. Samples in another scale are refused, unless `on_mismatch` is "ignore".
+
+        Probabilities are calibrated; `raw` gives the network's own.
         """
-        if is_frame(x) and self.preparation is not None and self.preparation.table is not None:
-            x = self.preparation.target(self.preparation.table.apply(as_frame(x, "the input"), "the input"))
+        if is_collected(x):
+            loading = Loading(skip_unreadable=skip_unreadable, max_pixels=max_pixels)
+            loaded = self.read(x, domain, on_mismatch, loading, self.classifier.device)
+            said = self.predict(loaded.samples, num_samples, batch_size, monte_carlo_dropout, raw)
+            return replace(said, names=loaded.collection.names)
         inputs = as_inputs(x, "the input")
         if isinstance(inputs, Tensor) and self._is_of_another_size(inputs):
             assert self.preparation is not None
@@ -134,6 +166,7 @@ class Adapted:
             other = self.source_only.classifier
             before = predict(other, inputs, samples, Seeds(self.seed), rows, monte_carlo_dropout)
             prediction = prediction.averaged_with(before)
+        prediction = replace(prediction, classes=self.classes)
         return prediction if raw else prediction.tempered(self.temperature)
 
     def _is_of_another_size(self, samples: Tensor) -> bool:
@@ -143,7 +176,23 @@ class Adapted:
             return False
         return tuple(samples.shape[1:]) != shape
 
-    def predict_sets(self, x: Array | ImageFiles, level: float = 0.9, num_samples: int | None = None) -> Tensor:
+    def read(
+        self,
+        data: Any,
+        domain: str = "target",
+        on_mismatch: str = "stop",
+        loading: Loading | None = None,
+        device: torch.device | str | None = None,
+    ) -> Loaded:
+        """New samples of any kind, prepared as those that it was trained on; what `predict` does first."""
+        if self.preparation is None:
+            raise InputError("this classifier was trained on arrays: give arrays of the shape that it reads")
+        if on_mismatch not in ("stop", "ignore"):
+            raise InputError(f"on_mismatch is stop or ignore here, not {on_mismatch!r}")
+        check = on_mismatch == "stop"
+        return open_new(data, self.preparation, loading, domain=domain, check_scale=check, device=device)
+
+    def predict_sets(self, x: Any, level: float = 0.9, num_samples: int | None = None) -> Tensor:
         """For each sample the classes that should hold the right one at this level, as booleans: [N, K].
 
         Refused where the source validation samples are too few for the level; docs/prediction-sets.md says how sure
@@ -177,6 +226,7 @@ class Adapted:
             "network": self.network.to_json(),
             "recipe": self.recipe.to_json(),
             "seed": self.seed,
+            "class_names": list(self.class_names),
             "history": [record.to_json() for record in self.history],
             "preparation": None if self.preparation is None else self.preparation.to_json(),
             "trust": None if self.trust is None else self.trust.to_json(),
@@ -192,7 +242,7 @@ def load(
     device: torch.device | str | None = None,
     backbone: nn.Module | None = None,
 ) -> Adapted:
-    """Read a saved classifier; one with a backbone of your own needs that module again."""
+    """Read a saved classifier or the folder of a run; one with a backbone of your own needs that module again."""
     adapted = read_adapted(Path(folder), _ADAPTED, device, backbone)
     if not has_bundle(Path(folder), SOURCE_ONLY_FILES):
         return adapted
@@ -209,12 +259,18 @@ class _Saved:
     history: list[RoundRecord]
     preparation: dict[str, Any] | None
     trust: Trust | None
+    class_names: tuple[str, ...] = ()
 
 
-def _check_together(network: Network, preparation: SavedPreparation | None, history: list[RoundRecord]) -> None:
+def _check_together(
+    network: Network, preparation: SavedPreparation | None, history: list[RoundRecord], names: Sequence[str]
+) -> None:
     """Refuse parts that are of different classifiers: they would answer, and with the names of other classes."""
-    if preparation is not None and len(preparation.classes) != network.num_classes:
-        raise ValueError(f"it names {len(preparation.classes)} classes and has {network.num_classes}")
+    for known in (names, () if preparation is None else preparation.classes):
+        if known and len(known) != network.num_classes:
+            raise ValueError(f"it names {len(known)} classes and has {network.num_classes}")
+    if preparation is not None and not preparation.classes:
+        raise ValueError("it names no classes")
     if preparation is not None and preparation.target.shape != network.input_shape:
         raise ValueError(f"samples of {preparation.target.shape} are prepared, and {network.input_shape} are read")
     if any(len(record.source.class_shares) != network.num_classes for record in history):
@@ -233,7 +289,7 @@ def read_adapted(folder: Path, name: str, device: torch.device | str | None, bac
         recipe = Recipe.from_json(saved.recipe)
         preparation = None if saved.preparation is None else SavedPreparation.from_json(saved.preparation, place)
         sets = SetCalibration.from_tensors(kept, network.num_classes) if kept else None
-        _check_together(network, preparation, history)
+        _check_together(network, preparation, history, saved.class_names)
     except (KeyError, TypeError, ValueError) as error:
         raise CheckpointError(f"{place} is not what calida wrote: {error}") from None
     check_shapes(network, tensors, folder)
@@ -242,4 +298,5 @@ def read_adapted(folder: Path, name: str, device: torch.device | str | None, bac
     classifier.eval().to(choose_device(device))
     if isinstance(classifier, Classifier) and not has_bf16(classifier.device):
         classifier.precision = "fp32"  # which is faster here, and rounds less
-    return Adapted(classifier, network, recipe, seed, history, None, preparation, trust, set_calibration=sets)
+    adapted = Adapted(classifier, network, recipe, seed, history, None, preparation, trust, set_calibration=sets)
+    return replace(adapted, class_names=saved.class_names)

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import torch
 
-from calida.adaptation.adapted import Adapted
 from calida.data import (
     ColumnChoice,
     Preparation,
@@ -43,13 +41,11 @@ def encode_frames(
     return (x, labels), fitted.encode(values), fitted
 
 
-def with_table(adapted: Adapted, table: TablePreparation, x: Samples, classes: tuple[str, ...]) -> Adapted:
-    """The classifier with what it must remember to read frames, and files, of the same columns."""
+def frame_preparation(table: TablePreparation, x: Samples, classes: tuple[str, ...]) -> SavedPreparation:
+    """What a classifier must remember to read frames, and files, of the same columns."""
     assert isinstance(x, torch.Tensor)
     same = Preparation((x.shape[1],), **column_sizes(x, torch.tensor(table.measured)))
-    preparation = SavedPreparation(classes, table, same, same)
-    before = adapted.source_only and replace(adapted.source_only, preparation=preparation)
-    return replace(adapted, preparation=preparation, source_only=before)
+    return SavedPreparation(classes, table, same, same)
 
 
 def _label_words(labels: Any, count: int) -> list[str] | None:

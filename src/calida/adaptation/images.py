@@ -74,8 +74,7 @@ def finetune(
         oracle_labels=oracle_labels,
         tuning=Tuning(encoder, steps[1], *frames),
     )
-    classes = tuple(class_names or map(str, range(adapted.network.num_classes)))
-    return replace(adapted, preparation=SavedPreparation(classes, None, prepared[0], prepared[1]))
+    return replace(adapted, preparation=SavedPreparation(adapted.classes, None, prepared[0], prepared[1]))
 
 
 def frames_of(encoder: Encoder, images: Any) -> Preparation:

@@ -86,11 +86,11 @@ def predict(
     as_json: AsJson = False,
 ) -> None:
     """Predict new samples with the classifier of a finished run, with uncertainties."""
-    from calida.adaptation import load
+    from calida.adaptation import load, open_new
     from calida.data import Place
     from calida.json_values import to_json
     from calida.model import check_abstention
-    from calida.runs import RunFolder, open_new, prediction_columns, write_predictions
+    from calida.runs import RunFolder, prediction_columns, write_predictions
     from calida.validation import describe_target
 
     if domain not in ("source", "target"):
@@ -150,6 +150,12 @@ def predict(
             f"An answer for {summary['coverage']:.1%} of them, of which {summary['expected_risk']:.1%} are expected to "
             f"be wrong; the other {len(kept) - int(kept.sum()):,} have an empty label"
         )
+    if as_json:
+        labels: list[str | None] = [*prediction.label_names]
+        for row in () if kept is None else (~kept).nonzero().flatten().tolist():
+            labels[row] = None
+        rows = zip(loaded.collection.names, labels, prediction.confidence.tolist(), strict=True)
+        summary["labels"] = [{"name": name, "label": label, "probability": sure} for name, label, sure in rows]
     screen.result(summary)
 
 
@@ -206,10 +212,9 @@ def evaluate(
 def _evaluate_other(
     run: Path, data: str, label: str | None, device: str | None, loading: Loading, check_scale: bool, by: str | None
 ) -> Metrics:
-    from calida.adaptation import load
+    from calida.adaptation import load, open_new
     from calida.data import class_indices
     from calida.report import measure_groups
-    from calida.runs import open_new
     from calida.uncertainty import measure_answers
 
     adapted = load(run, device)

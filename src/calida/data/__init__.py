@@ -3,7 +3,7 @@
 from calida.data.arrays.augment import UNCHANGED, Augmentation, photograph_views
 from calida.data.arrays.batches import SourceBatch, TargetBatch, num_batches, shuffled_batches
 from calida.data.arrays.checks import Labeled, Scale, as_inputs, as_labels, check_scale, check_shape, split_validation
-from calida.data.arrays.decode import UnreadableImageError, decode_image, image_facts
+from calida.data.arrays.decode import ImageSource, UnreadableImageError, decode_image, image_facts
 from calida.data.arrays.samples import (
     ImageFiles,
     Samples,
@@ -17,6 +17,7 @@ from calida.data.arrays.samples import (
 )
 from calida.data.files.collection import Collection, class_indices, class_names
 from calida.data.files.delimited_text import read_cells, refuse_twice
+from calida.data.files.given import collect, is_collected, is_named, listed_labels
 from calida.data.files.image_folders import check_printable
 from calida.data.files.numpy_files import load_arrays
 from calida.data.files.reading import INSIDE, Place, read_collection, read_labels
@@ -44,6 +45,7 @@ __all__ = [
     "ColumnChoice",
     "DecodedFiles",
     "ImageFiles",
+    "ImageSource",
     "Kind",
     "Labeled",
     "Loaded",
@@ -71,6 +73,7 @@ __all__ = [
     "check_shape",
     "class_indices",
     "class_names",
+    "collect",
     "column_sizes",
     "compare_domains",
     "data_folder",
@@ -81,10 +84,13 @@ __all__ = [
     "fit_encoder",
     "has_colors",
     "image_facts",
+    "is_collected",
     "is_frame",
+    "is_named",
     "is_present",
     "kind_of",
     "listed",
+    "listed_labels",
     "load_arrays",
     "load_new",
     "load_samples",

@@ -12,16 +12,27 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from calida.data import DecodedFiles, Loading, Preparation, Texts, UnreadableImageError, Values, read_ahead, row_slices
+from calida.data import (
+    DecodedFiles,
+    ImageSource,
+    Loading,
+    Preparation,
+    Texts,
+    UnreadableImageError,
+    Values,
+    read_ahead,
+    row_slices,
+)
 from calida.devices import has_bf16
 from calida.encoders.cache import KEY_BYTES, SHARD_ROWS, EmbeddingCache
 from calida.encoders.encoder import Encoder, ImageInput
 from calida.errors import InputError
 
 Progress = Callable[[int, int], None]
-Content = Tensor | Texts | Sequence[Path]
+Content = Tensor | Texts | Sequence[ImageSource]
 _BATCH = 32  # keeps a core busy; larger ones leave its caches
 _READERS = 8  # threads that hash files
+_TURNED = 0x0112  # the tag of a photograph that says which side is up
 
 
 class Embedded(NamedTuple):
@@ -106,7 +117,9 @@ def content_keys(samples: Content, skip_unreadable: bool = False) -> tuple[list[
     return [key if isinstance(key, bytes) else _key(key.encode()) for key in found], broken
 
 
-def _file_key(path: Path) -> bytes | str:
+def _file_key(path: ImageSource) -> bytes | str:
+    if not isinstance(path, Path):
+        return _key(f"{path.mode} {path.size} {path.getexif().get(_TURNED)} ".encode() + path.tobytes())
     try:
         return _key(path.read_bytes())
     except OSError as error:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import torch
@@ -24,8 +26,10 @@ from calida.uncertainty import (
     temper,
 )
 
+_SHOWN = 5  # labels and samples that a prediction shows of itself
 
-@dataclass(frozen=True)
+
+@dataclass(frozen=True, repr=False)
 class Prediction:
     """What a classifier says of N samples; entropy = aleatoric + epistemic, in nats."""
 
@@ -34,10 +38,19 @@ class Prediction:
     aleatoric: Tensor  # [N], the expected entropy of one weight sample
     epistemic: Tensor  # [N], mutual information of label and weight sample
     features: Tensor  # [N, D]
+    classes: tuple[str, ...] = ()  # the names of the K classes, where they are known
+    names: Sequence[str] = ()  # of the samples: paths or rows, where they have some
 
     @property
     def labels(self) -> Tensor:
+        """The most probable class of each sample, as an index: [N]."""
         return self.log_probs.argmax(-1)
+
+    @property
+    def label_names(self) -> list[str]:
+        """The most probable class of each sample, by its name."""
+        classes = self.classes or tuple(map(str, range(self.log_probs.shape[-1])))
+        return [classes[label] for label in self.labels.tolist()]
 
     @property
     def probabilities(self) -> Tensor:
@@ -84,10 +97,23 @@ class Prediction:
         log_probs = torch.logaddexp(self.log_probs, other.log_probs) - math.log(2)
         entropy, aleatoric = renyi_entropy(log_probs), (self.aleatoric + other.aleatoric) / 2
         aleatoric = torch.minimum(aleatoric, entropy)  # rounding
-        return Prediction(log_probs, entropy, aleatoric, entropy - aleatoric, self.features)
+        return replace(self, log_probs=log_probs, entropy=entropy, aleatoric=aleatoric, epistemic=entropy - aleatoric)
 
     def __len__(self) -> int:
         return len(self.log_probs)
+
+    def __repr__(self) -> str:
+        """How many samples, the most frequent labels, and the first few samples."""
+        count, labels = len(self), self.label_names
+        often = Counter(labels).most_common(_SHOWN)
+        more = ", ..." if len(set(labels)) > _SHOWN else ""
+        lines = [
+            f"Prediction of {count:,} sample{'s' * (count != 1)}, mean confidence {float(self.confidence.mean()):.1%}",
+            "  " + ", ".join(f"{label}: {number:,}" for label, number in often) + more,
+        ]
+        for row, (label, sure) in enumerate(zip(labels[:_SHOWN], self.confidence.tolist(), strict=False)):
+            lines.append(f"  {self.names[row] if self.names else row}  {label}  {sure:.1%}")
+        return "\n".join([*lines, "  ..."] if count > _SHOWN else lines)
 
 
 def check_abstention(coverage: float | None, max_risk: float | None, order_by: str) -> None:
@@ -125,11 +151,11 @@ def predict(
             split = decompose(samples)
             found = (mean_log_probs(samples), split.predictive, split.aleatoric, split.epistemic, features)
             parts.append([part.cpu() for part in found])
-    found_all = Prediction(*(torch.cat(column) for column in zip(*parts, strict=True)))
-    lost = (found_all.log_probs.isnan().any(-1) | found_all.entropy.isnan()).nonzero().flatten()
+    log_probs, entropy, aleatoric, epistemic, features = (torch.cat(column) for column in zip(*parts, strict=True))
+    lost = (log_probs.isnan().any(-1) | entropy.isnan()).nonzero().flatten()
     if len(lost):
         raise NonFiniteError(
             f"the classifier has no answer for {len(lost):,} of {len(x):,} samples, the first at index {int(lost[0])}: "
             "its numbers become infinite or NaN there"
         )
-    return found_all
+    return Prediction(log_probs, entropy, aleatoric, epistemic, features)

@@ -1,7 +1,7 @@
 """A run as a folder: from the names of two data sets to a model, figures, predictions and a report."""
 
 from calida.runs.config import AUTO_ENCODER, RunConfig
-from calida.runs.data import ReadingProgress, RunData, open_data, open_new
+from calida.runs.data import ReadingProgress, RunData, open_data
 from calida.runs.execution import Metrics, evaluate_run, execute, republish
 from calida.runs.folder import RunFolder, prediction_columns, write_predictions
 from calida.runs.labeling import LabelFiles, evaluate_with_labels, write_label_files
@@ -24,7 +24,6 @@ __all__ = [
     "execute",
     "make_parts",
     "open_data",
-    "open_new",
     "prediction_columns",
     "republish",
     "select_run",

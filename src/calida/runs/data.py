@@ -10,17 +10,14 @@ from typing import NamedTuple
 from torch import Tensor
 
 from calida.adaptation import Tuning, frames_of
+from calida.adaptation.encoded import encode, load_encoded
 from calida.data import (
     Collection,
-    ColumnChoice,
     Loaded,
-    Loading,
-    RowRange,
     SavedEncoder,
     SavedPreparation,
     class_indices,
     class_names,
-    load_new,
     load_samples,
     read_collection,
     read_labels,
@@ -32,10 +29,7 @@ from calida.runs.config import RunConfig
 from calida.runs.encoding import (
     ChosenEncoder,
     choose_encoder,
-    encode,
-    load_encoded,
     missed_encoder,
-    same_encoder,
 )
 from calida.seeds import Seeds
 
@@ -72,6 +66,12 @@ def open_data(config: RunConfig, tell: ReadingProgress = lambda name, done, tota
     choice = config.column_choice
     source = read_collection(config.source, domain_seeds(config, "source"), True, choice)
     target = read_collection(config.target, domain_seeds(config, "target"), False, choice, source.table)
+    return prepare_data(config, source, target, tell)
+
+
+def prepare_data(config: RunConfig, source: Collection, target: Collection, tell: ReadingProgress) -> RunData:
+    """Compare and prepare two domains that are read already."""
+    choice = config.column_choice
     if choice.id and target.id is None:
         raise InputError(f"the target {config.target} has no column {choice.id!r} that would name its rows")
     classes = class_names(source.labels or ())
@@ -159,43 +159,3 @@ def read_truth(config: RunConfig, target: Collection, classes: tuple[str, ...]) 
 
 def domain_seeds(config: RunConfig, domain: str) -> Seeds:
     return Seeds(config.seed).at(domain)
-
-
-def open_new(
-    text: str,
-    preparation: SavedPreparation,
-    loading: Loading,
-    labelled: bool,
-    label: str | None,
-    domain: str,
-    check_scale: bool = True,
-    device: str | None = None,
-) -> Loaded:
-    """New data, prepared as this domain's data were when the classifier was trained."""
-    collection = read_new(text, preparation, labelled, label)
-    return prepare_new(collection, preparation, loading, domain, check_scale, device)
-
-
-def read_new(
-    text: str, preparation: SavedPreparation, labelled: bool, label: str | None, rows: RowRange | None = None
-) -> Collection:
-    """New data as they are, with the columns that the classifier reads."""
-    row_id = None if preparation.table is None else preparation.table.id
-    choice = ColumnChoice(label=label or preparation.label, id=row_id, text=preparation.text)
-    return read_collection(text, Seeds(0), labelled, choice, preparation.table, rows)
-
-
-def prepare_new(
-    collection: Collection,
-    preparation: SavedPreparation,
-    loading: Loading,
-    domain: str,
-    check_scale: bool = True,
-    device: str | None = None,
-) -> Loaded:
-    """The same as the classifier reads them."""
-    prepared = preparation.source if domain == "source" else preparation.target
-    if preparation.encoder is None:
-        return load_new(collection, prepared, loading, check_scale)
-    encoder = same_encoder(preparation.encoder)
-    return load_encoded(encode(collection, encoder, loading, device, lambda done, total: None), prepared, encoder)

@@ -17,6 +17,7 @@ from calida.allocator import keep_freed_memory
 from calida.data import INSIDE, Collection, Labeled, SavedPreparation, read_collection, split_validation, take
 from calida.errors import InputError, MissingExtraError
 from calida.files import locked
+from calida.objective import Weighted
 from calida.recipes import DEFAULT_RECIPE, FEATURES_RECIPE, default_recipe
 from calida.report import RunPredictions, RunResults, compute_metrics, gather, measure_groups, write_report
 from calida.runs.config import FORMAT, NO_ENCODER, RunConfig
@@ -41,7 +42,21 @@ def execute(
     command: str = "",
     draw: bool = True,
 ) -> Metrics:
-    """Read the data, adapt, and fill the run folder; nothing is written before everything was checked.
+    """Read the data, adapt, fill the run folder, and give its figures."""
+    return execute_run(config, path, resume, observe, tell, opened, command, draw)[1]
+
+
+def execute_run(
+    config: RunConfig,
+    path: Path,
+    resume: bool = False,
+    observe: Observe = lambda event: None,
+    tell: ReadingProgress = lambda name, done, total: None,
+    opened: Callable[[RunData], None] = lambda data: None,
+    command: str = "",
+    draw: bool = True,
+) -> tuple[Adapted, Metrics]:
+    """The classifier of a run, and its figures; nothing is written before everything was checked.
 
     Without `draw` there is no report, nor the arrays that one could be drawn from later. `opened` sees the data once
     they are read, `tell` the reading and `observe` the training as they go on.
@@ -56,12 +71,10 @@ def execute(
             f"the run in {path} is by the recipe {recipe}; choose another folder for {config.recipe}", "out"
         )
     board = _tensorboard(folder) if config.tensorboard else (lambda record: None)
-    start = None if config.start is None else _source_only(Path(config.start), config.device)
+    start = read_start(config)
     keep_freed_memory()
     data = open_data(config, tell)
     config = decided(config, data)
-    if start is not None and start.preparation is not None:
-        _check_start(start.preparation, data.preparation)
     opened(data)
     with ExitStack() as held:
         claimed = False
@@ -80,22 +93,38 @@ def execute(
                 board(event)
             observe(event)
 
-        embedded = data.embedded
-        adapted = adapt_with(
-            config,
-            (data.source.samples if embedded is None else embedded.source, data.labels),
-            data.target.samples if embedded is None else embedded.target,
-            num_classes=len(data.preparation.classes),
-            class_names=data.preparation.classes,
-            start=start,
-            folder=path,
-            resume=resume,
-            observe=note,
-            terms={},
-            oracle_labels=data.truth,
-            tuning=None if embedded is None else embedded.tuning,
-        )
-        return _finish(config, folder, adapted, data, {"command": folder.read_command()}, draw)
+        adapted = adapt_data(config, data, start, path, resume, note)
+        return adapted, _finish(config, folder, adapted, data, {"command": folder.read_command()}, draw)
+
+
+def adapt_data(
+    config: RunConfig,
+    data: RunData,
+    start: Adapted | None,
+    folder: Path | None,
+    resume: bool,
+    observe: Observe,
+    terms: Mapping[str, Weighted] | None = None,
+) -> Adapted:
+    """Adapt to data that were read from files; the classifier remembers how new ones are to be read."""
+    if start is not None and start.preparation is not None:
+        _check_start(start.preparation, data.preparation)
+    embedded = data.embedded
+    adapted = adapt_with(
+        config,
+        (data.source.samples if embedded is None else embedded.source, data.labels),
+        data.target.samples if embedded is None else embedded.target,
+        num_classes=len(data.preparation.classes),
+        class_names=data.preparation.classes,
+        start=start,
+        folder=folder,
+        resume=resume,
+        observe=observe,
+        terms=terms or {},
+        oracle_labels=data.truth,
+        tuning=None if embedded is None else embedded.tuning,
+    )
+    return adapted.named((), data.preparation)
 
 
 def decided(config: RunConfig, data: RunData) -> RunConfig:
@@ -112,9 +141,11 @@ def decided(config: RunConfig, data: RunData) -> RunConfig:
     return replace(config, encoder=encoder, recipe=recipe, backbone=backbone)
 
 
-def _source_only(run: Path, device: str | None) -> Adapted:
-    """The classifier of a run before it met its target, with what was recorded of its training."""
-    adapted = load(run, device)
+def read_start(config: RunConfig) -> Adapted | None:
+    """The classifier of a run before it met its target, with what was recorded of its training, if one is named."""
+    if config.start is None:
+        return None
+    adapted = load(config.start, config.device)
     return adapted if adapted.source_only is None else replace(adapted.source_only, history=adapted.history)
 
 
@@ -153,8 +184,7 @@ def _finish(
 ) -> Metrics:
     seconds = sum(record.seconds for record in folder.read_rounds())
     folder.begin_rounds(adapted.history)  # those of the chosen recipe, if several were tried
-    before = adapted.source_only and replace(adapted.source_only, preparation=data.preparation)
-    replace(adapted, preparation=data.preparation, source_only=before).save(folder.path)
+    adapted.save(folder.path)
     _, held = split_validation(data.labels, config.validation, Seeds(config.seed))
     validation = Labeled(take(data.source.samples, held), data.labels[held])
     trust = adapted.trust

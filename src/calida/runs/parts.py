@@ -24,12 +24,12 @@ import polars as pl
 import torch
 
 from calida.adaptation import Adapted, choose_device, load
+from calida.adaptation.new_samples import prepare_new, read_new
 from calida.data import Collection, ColumnChoice, Loading, Place, RowRange, SavedPreparation, read_collection
 from calida.encoders import Encoder, embed, load_encoder
 from calida.errors import CalidaError, InputError
 from calida.files import make_folder, turn, write_atomically
 from calida.json_values import read_json
-from calida.runs.data import prepare_new, read_new
 from calida.runs.folder import prediction_columns
 from calida.seeds import Seeds
 from calida.workers import Workers
@@ -189,7 +189,9 @@ def _plan(data: str, work: PartWork, out: Path, rows: int | None) -> list[Part]:
     if not collection.is_images or isinstance(collection.samples, torch.Tensor):
         raise InputError(f"{data} cannot be cut into parts: folders and lists of images can, and Parquet files")
     length = rows or IMAGES_A_PART
-    paths = [os.fsencode(path.resolve()) for path in collection.files]  # bytes: a name need not be text
+    paths = [
+        os.fsencode(path.resolve()) for path in collection.files if isinstance(path, Path)
+    ]  # bytes: a name need not be text
     _claim(out, {**identity, "rows": length, "data": _digest([path.hex() for path in paths])})
     listing = (out / _LISTING).resolve()
     if not listing.exists():

@@ -90,7 +90,7 @@ def as_labels(y: ArrayLike | Tensor, count: int, num_classes: int | None, name: 
     except (TypeError, ValueError):
         whole = False
     if not whole:
-        raise InputError(f"{name} labels must be whole numbers 0..K-1")
+        raise InputError(f"{name} labels must be whole numbers 0..K-1, or words")
     if labels.shape != (count,):
         raise InputError(f"{name} has {count} samples but labels of shape {labels.shape}; expected ({count},)")
     classes = int(labels.max()) + 1 if num_classes is None else num_classes

@@ -24,6 +24,9 @@ class UnreadableImageError(InputError):
         return UnreadableImageError(f"{self}; such files can be skipped", "skip_unreadable")
 
 
+ImageSource = Path | Image.Image  # a file, or what Pillow has made of one
+
+
 class TooManyPixelsError(UnreadableImageError):
     """An image that is too large to be decoded."""
 
@@ -32,8 +35,11 @@ class TooManyPixelsError(UnreadableImageError):
 
 
 @contextmanager
-def opened(path: Path) -> Iterator[Image.Image]:
+def opened(path: ImageSource) -> Iterator[Image.Image]:
     """An image whose header alone is read: how large it may be is decided here, and not by Pillow."""
+    if not isinstance(path, Path):
+        yield path
+        return
     before, Image.MAX_IMAGE_PIXELS = Image.MAX_IMAGE_PIXELS, None
     try:
         file = Image.open(path)
@@ -43,7 +49,7 @@ def opened(path: Path) -> Iterator[Image.Image]:
         yield file
 
 
-def decode_image(path: Path, channels: int, at_least: int | None = None, max_pixels: int = MAX_PIXELS) -> Tensor:
+def decode_image(path: ImageSource, channels: int, at_least: int | None = None, max_pixels: int = MAX_PIXELS) -> Tensor:
     """Bytes [C, h, w] of an image of any kind, upright, transparent parts on white; C is 1 or 3.
 
     With `at_least`, a JPEG is decoded at a half, a quarter or an eighth of its size if both sides still have twice that
@@ -52,7 +58,7 @@ def decode_image(path: Path, channels: int, at_least: int | None = None, max_pix
     """
     try:
         with opened(path) as file:
-            if at_least is not None:
+            if at_least is not None and isinstance(path, Path):  # an image that is given is not to be changed
                 file.draft(None, (2 * at_least, 2 * at_least))
             if file.width * file.height > max_pixels:
                 raise TooManyPixelsError(
@@ -76,7 +82,7 @@ def decode_image(path: Path, channels: int, at_least: int | None = None, max_pix
     return torch.from_numpy(pixels.reshape(*pixels.shape[:2], channels)).permute(2, 0, 1)
 
 
-def image_facts(path: Path) -> tuple[int, int, int]:
+def image_facts(path: ImageSource) -> tuple[int, int, int]:
     """Height, width and channels from the header alone; only grey images count as one channel."""
     try:
         with opened(path) as file:

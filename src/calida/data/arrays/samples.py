@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 from torch.utils.data import DataLoader, Dataset
 
-from calida.data.arrays.decode import MAX_PIXELS, UnreadableImageError, decode_image
+from calida.data.arrays.decode import MAX_PIXELS, ImageSource, UnreadableImageError, decode_image
 from calida.errors import InputError
 
 Rows = Tensor | slice
@@ -29,7 +29,7 @@ class ImageFiles(Dataset[Tensor]):
     `prepare` brings one decoded image, bytes [C, h, w], to the shape that all samples share.
     """
 
-    paths: Sequence[Path]
+    paths: Sequence[ImageSource]
     prepare: Callable[[Tensor], Tensor]
     sample_shape: tuple[int, ...]
     workers: int = 2
@@ -126,6 +126,9 @@ def digest(*parts: Samples) -> str:
             continue
         state.update(repr((part.sample_shape, part.prepare)).encode())
         for path in part.paths:
+            if not isinstance(path, Path):
+                state.update(path.tobytes())
+                continue
             try:
                 facts = os.stat(path)
             except OSError as error:

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 import polars as pl
 import torch
 from torch import Tensor
 
+from calida.data.arrays.decode import ImageSource
 from calida.data.arrays.samples import Texts
 from calida.data.tables.preparation import TablePreparation
 from calida.errors import InputError
 from calida.seeds import Seeds
 from calida.spreadsheets import plain_text
+
+Content = Tensor | Sequence[ImageSource] | Texts
 
 
 @dataclass(frozen=True)
@@ -22,7 +24,7 @@ class Collection:
     """Arrays, image files or texts, a name for every sample, and class names where they were asked for."""
 
     origin: str
-    samples: Tensor | Sequence[Path] | Texts  # vectors [N, D], images [N, C, H, W], files not decoded yet, or texts
+    samples: Content  # vectors [N, D], images [N, C, H, W], files not decoded yet, or texts
     names: Sequence[str]  # path or row
     labels: Sequence[str] | None = None
     notes: tuple[str, ...] = ()
@@ -51,7 +53,7 @@ class Collection:
         return isinstance(self.samples, Texts)
 
     @property
-    def files(self) -> Sequence[Path]:
+    def files(self) -> Sequence[ImageSource]:
         """The samples of a collection of files."""
         assert not isinstance(self.samples, Tensor | Texts)
         return self.samples
@@ -66,7 +68,7 @@ class Collection:
     def take(self, rows: Sequence[int]) -> Collection:
         samples = self.samples
         if isinstance(samples, Tensor):
-            chosen: Tensor | Sequence[Path] | Texts = samples[torch.tensor(rows, dtype=torch.long)]
+            chosen: Content = samples[torch.tensor(rows, dtype=torch.long)]
         elif isinstance(samples, Texts):
             chosen = Texts(samples[row] for row in rows)
         else:

@@ -34,26 +34,40 @@ def read_table(
     table: TablePreparation | None = None,
     rows: RowRange | None = None,
 ) -> Collection:
+    """The rows of a file as features."""
+    frame = _read(path, {choice.label, choice.id, *(() if table is None else table.words)}, rows=rows)
+    return table_collection(frame, str(path), choice, labelled, table, origin, rows)
+
+
+def table_collection(
+    frame: pl.DataFrame,
+    place: str,
+    choice: ColumnChoice,
+    labelled: bool,
+    table: TablePreparation | None = None,
+    origin: str | None = None,
+    rows: RowRange | None = None,
+) -> Collection:
     """Rows as features; the label column, if there, is never a feature and only read where labels are asked for.
 
     With the `table` of the source, its columns are taken and encoded as they were there; without, it is fitted here.
+    `place` is what errors call the table, `origin` what the user does, and `rows` which of a file's rows these are.
     """
     label = choice.label
-    frame = _read(path, {label, choice.id, *(() if table is None else table.words)}, rows=rows)
     if labelled:
         if label is None:
-            raise InputError(f"{path} is a table: name its label column; it has {listed(frame.columns)}", "label")
+            raise InputError(f"{place} is a table: name its label column; it has {listed(frame.columns)}", "label")
         if label not in frame.columns:
-            raise InputError(f"{path} has no column {label!r}; it has {listed(frame.columns)}")
-    labels = _labels(frame[label], path) if labelled and label else None
+            raise InputError(f"{place} has no column {label!r}; it has {listed(frame.columns)}")
+    labels = label_words(frame[label], place) if labelled and label else None
     frame = frame.drop(label, strict=False) if label else frame
-    fitted = table or TablePreparation.fit(frame, labels, choice, str(path))
-    values = fitted.read(frame, str(path))
+    fitted = table or TablePreparation.fit(frame, labels, choice, place)
+    values = fitted.read(frame, place)
     notes = fitted.explain() if table is None else fitted.compare(frame, values)
     named = choice.id if choice.id in frame.columns else None
-    names = row_numbers(frame, rows) if named is None else _row_names(frame[named], path)
+    names = row_numbers(frame, rows) if named is None else _row_names(frame[named], place)
     samples = fitted.encode(values)
-    return Collection(origin, samples, names, labels, tuple(notes), table=fitted, frame=frame, id=named)
+    return Collection(origin or place, samples, names, labels, tuple(notes), table=fitted, frame=frame, id=named)
 
 
 def read_parquet(path: Path, rows: RowRange | None = None) -> pl.DataFrame:
@@ -67,11 +81,11 @@ def row_numbers(frame: pl.DataFrame, rows: RowRange | None) -> list[str]:
     return [str(row) for row in range(first, first + len(frame))]
 
 
-def _row_names(column: pl.Series, path: Path) -> list[str]:
-    names = _labels(column, path, "column")
+def _row_names(column: pl.Series, place: str) -> list[str]:
+    names = label_words(column, place, "column")
     twice = pl.Series(names).filter(pl.Series(names).is_duplicated())
     if len(twice):
-        raise InputError(f"the column {column.name!r} of {path} names several rows {twice[0]!r}; name another", "id")
+        raise InputError(f"the column {column.name!r} of {place} names several rows {twice[0]!r}; name another", "id")
     return names
 
 
@@ -85,8 +99,8 @@ def read_label_column(path: Path, label: str, key: str = ROW) -> tuple[list[str]
     column = frame.columns[0] if len(frame.columns) == 1 else label
     if column not in frame.columns:
         raise InputError(f"{path} has no column {label!r}; it has {listed(frame.columns)}")
-    rows = _labels(frame[key], path, "column") if key in frame.columns and column != key else None
-    return rows, _labels(frame[column], path)
+    rows = label_words(frame[key], str(path), "column") if key in frame.columns and column != key else None
+    return rows, label_words(frame[column], str(path))
 
 
 def _read(path: Path, words: Container[str | None], numbers: bool = True, rows: RowRange | None = None) -> pl.DataFrame:
@@ -121,7 +135,7 @@ def _read_text(path: Path, words: Container[str | None], numbers: bool) -> pl.Da
     return frame if frame.width < 2 else frame.filter(~pl.all_horizontal(pl.all().is_null()))
 
 
-def _labels(column: pl.Series, path: Path, what: str = "label column") -> list[str]:
+def label_words(column: pl.Series, place: str, what: str = "label column") -> list[str]:
     """Words for classes or rows, none of them missing."""
     texts = column if column.dtype == pl.String else pl.Series([None if one is None else str(one) for one in column])
     texts = texts.cast(pl.String).str.strip_chars()
@@ -129,7 +143,7 @@ def _labels(column: pl.Series, path: Path, what: str = "label column") -> list[s
     # Among numbers, a word for what is missing is no class; among words, NA may be one.
     missing = texts.is_null() if numbers.is_null().all() else texts.is_null() | texts.is_in(MISSING)
     if missing.any():
-        raise InputError(f"the {what} {column.name!r} of {path} lacks some values")
+        raise InputError(f"the {what} {column.name!r} of {place} lacks some values")
     # 3.0 is class 3, in a column of whole numbers that something wrote as floats.
     whole = (numbers == numbers.round()) & (numbers.abs() < _EXACT)
     if texts.str.contains(".", literal=True).all() and whole.fill_null(False).all():

@@ -41,32 +41,49 @@ def is_text_folder(folder: Path) -> bool:
 def read_text_folder(folder: Path, origin: str, labelled: bool) -> Collection:
     """All .txt files below a folder, a text each; if `labelled`, the first sub-folder is the class."""
     files = read_folder(folder, origin, labelled, _TEXT_SUFFIXES, "texts")
-    texts = [_read_file(path) for path in files.files]
+    texts = [_read_file(path) for path in files.files if isinstance(path, Path)]
     return _collection(origin, texts, files.names, files.labels, files.notes)
 
 
 def read_text_table(
     path: Path, origin: str, choice: ColumnChoice, labelled: bool, rows: RowRange | None = None
 ) -> Collection:
-    """One column of a table as texts; that of labels is only read where they are asked for."""
-    frame, column, label = _read_table(path, rows), choice.text, choice.label
+    """One column of a file as texts."""
+    return text_collection(_read_table(path, rows), str(path), choice, labelled, origin, rows)
+
+
+def text_collection(
+    frame: pl.DataFrame,
+    place: str,
+    choice: ColumnChoice,
+    labelled: bool,
+    origin: str | None = None,
+    rows: RowRange | None = None,
+) -> Collection:
+    """One column of a table as texts; that of labels is only read where they are asked for.
+
+    `place` is what errors call the table, `origin` what the user does, and `rows` which of a file's rows these are.
+    """
+    column, label = choice.text, choice.label
     assert column is not None
     shown = ", ".join(frame.columns[:8])
     for name in (column, label) if labelled else (column,):
         if name is None:
-            raise InputError(f"{path} is a table: name its label column; it has {shown}", "label")
+            raise InputError(f"{place} is a table: name its label column; it has {shown}", "label")
         if name not in frame.columns:
-            raise InputError(f"{path} has no column {name!r}; it has {shown}")
+            raise InputError(f"{place} has no column {name!r}; it has {shown}")
     if not len(frame):
-        raise InputError(f"{path} has no rows")
+        raise InputError(f"{place} has no rows")
     if frame[column].dtype.is_nested():
-        raise InputError(f"the column {column!r} of {path} holds no texts")
+        raise InputError(f"the column {column!r} of {place} holds no texts")
     labels = _words(frame[label]) if labelled and label is not None else None
     if labels is not None and not all(labels):
-        raise InputError(f"the label column {label!r} of {path} lacks some values, the first in row {labels.index('')}")
+        raise InputError(
+            f"the label column {label!r} of {place} lacks some values, the first in row {labels.index('')}"
+        )
     named = choice.id if choice.id in frame.columns else None
     names = row_numbers(frame, rows) if named is None else _words(frame[named])
-    return replace(_collection(origin, _words(frame[column]), names, labels), id=named, text=column)
+    return replace(_collection(origin or place, _words(frame[column]), names, labels), id=named, text=column)
 
 
 def _collection(

@@ -5,14 +5,13 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
 from torch.utils.data import Dataset
 
-from calida.data.arrays.decode import MAX_PIXELS, UnreadableImageError, decode_image
+from calida.data.arrays.decode import MAX_PIXELS, ImageSource, UnreadableImageError, decode_image
 from calida.data.arrays.samples import ImageFiles, Rows, Samples, read_ahead, row_slices
 from calida.data.files.collection import Collection
 from calida.data.unify.preparation import Preparation
@@ -110,7 +109,7 @@ class DecodedFiles(Dataset[list[Tensor | UnreadableImageError]]):
     """Chunks of files, each decoded and prepared, or the reason why it could not be."""
 
     def __init__(
-        self, paths: Sequence[Path], preparation: Preparation, loading: Loading, at_least: int | None = None
+        self, paths: Sequence[ImageSource], preparation: Preparation, loading: Loading, at_least: int | None = None
     ) -> None:
         self.paths, self.preparation, self.at_least, self.max_pixels = paths, preparation, at_least, loading.max_pixels
 
@@ -126,7 +125,7 @@ class DecodedFiles(Dataset[list[Tensor | UnreadableImageError]]):
 
 
 def _read_files(
-    paths: Sequence[Path], preparation: Preparation, loading: Loading, progress: Progress
+    paths: Sequence[ImageSource], preparation: Preparation, loading: Loading, progress: Progress
 ) -> tuple[Tensor | None, list[int]]:
     """Decode every file once; keep the result if it fits. Reading all now finds what is broken before training does."""
     fits = len(paths) * torch.Size(preparation.shape).numel() <= loading.memory * 1e9

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 
+from calida.data.arrays.decode import ImageSource
 from calida.data.arrays.samples import Texts
 
 
@@ -21,7 +21,7 @@ class Values(NamedTuple):
     stored_as_bytes: bool
 
     @staticmethod
-    def of(x: Tensor | Sequence[Path] | Texts) -> Values:
+    def of(x: Tensor | Sequence[ImageSource] | Texts) -> Values:
         if not isinstance(x, Tensor):
             return Values("bytes", 0.0, 255.0, True)
         low, high, stored = float(x.min()), float(x.max()), x.dtype == torch.uint8
