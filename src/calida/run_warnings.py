@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
@@ -33,6 +33,13 @@ class WarningCode(str, Enum):
     FINETUNING_UNDONE = "fine-tuning undone"
     ACCURACY_FALLS = "accuracy falls"
     LABEL_SHIFT = "label shift"
+    NO_ENCODER = "no encoder"
+    CLASS_COLLAPSED = "class collapsed"
+    CLASS_LOST = "class lost"
+    TOO_CERTAIN = "too certain"
+    OVERCONFIDENT = "overconfident"
+    ESTIMATE_TOO_HIGH = "estimate too high"
+    ESTIMATE_TOO_LOW = "estimate too low"
 
 
 _WORDS = {
@@ -54,7 +61,7 @@ _WORDS = {
     ),
     WarningCode.CLASS_TAKES_OVER: "stopped: class {name} is taking over, {share:.0%} of the target",
     WarningCode.FALSE_CERTAINTY: (
-        "stopped: entropy on target fell to {target:.2g} nats, far under the {source:.2g} on source"
+        "stopped: doubt about the target fell to {target:.2g}, far under the {source:.2g} on source"
     ),
     WarningCode.SOURCE_FORGOTTEN: "stopped: accuracy on source validation fell from {before:.0%} to {now:.0%}",
     WarningCode.SHARES_MOVED: (
@@ -66,7 +73,7 @@ _WORDS = {
         "Source validation accuracy fell from {before:.1%} to {now:.1%}: adaptation forgot some of the source."
     ),
     WarningCode.BUDGET_UNMET: (
-        "The entropy budget of {budget:.3g} nats was not reached: the target ended at {reached:.3g} with the "
+        "The budget of {budget:.3g} for doubt about the target was not reached: it ended at {reached:.3g}, with the "
         "multiplier at its maximum of {maximum:g}."
     ),
     WarningCode.DOMAINS_APART: (
@@ -97,6 +104,31 @@ _WORDS = {
         "target ({low:.0%} to {high:.0%}), if its samples look alike in both."
     ),
     WarningCode.FEW_SAMPLES: ("{domain} has {count} samples: estimates are rough."),
+    WarningCode.NO_ENCODER: (
+        "No pre-trained encoder is installed, which on photographs gives far better features than training from "
+        "nothing: {command}"
+    ),
+    WarningCode.CLASS_COLLAPSED: (
+        "The class {name} takes {share:.1%} of the target and had {expected:.1%} of the source: the classes may have "
+        "collapsed."
+    ),
+    WarningCode.CLASS_LOST: "Hardly any target sample is given the class {names}; on source it is not rare.",
+    WarningCode.TOO_CERTAIN: (
+        "Before calibration it has far less doubt about the target ({target:.3f}) than the source-only classifier had "
+        "about the source ({source:.3f}): its probabilities are only as good as their calibration."
+    ),
+    WarningCode.OVERCONFIDENT: (
+        "Its mean confidence on target is {confidence:.1%}, but even on source it is right only {accuracy:.1%} of the "
+        "time: take its probabilities as too high."
+    ),
+    WarningCode.ESTIMATE_TOO_HIGH: (
+        "The estimate missed: it said {estimate:.1%} right ({low:.1%} to {high:.1%}), and by {labels:,} labels it is "
+        "{measured:.1%}."
+    ),
+    WarningCode.ESTIMATE_TOO_LOW: (
+        "The estimate missed: it said {estimate:.1%} right ({low:.1%} to {high:.1%}), and by {labels:,} labels it is "
+        "even {measured:.1%}."
+    ),
 }
 
 
@@ -106,6 +138,11 @@ class Severity(str, Enum):
     NOTE = "note"  # good to know
     CARE = "care"  # look before use
     ALARM = "alarm"  # do not use as it is
+
+    @property
+    def rank(self) -> int:
+        """0 for what worries least."""
+        return list(Severity).index(self)
 
 
 _SEVERITY = {
@@ -118,6 +155,8 @@ _SEVERITY = {
     WarningCode.OUTSIDE: Severity.ALARM,
     WarningCode.ACCURACY_FALLS: Severity.ALARM,
     WarningCode.CLASS_TAKES_OVER: Severity.ALARM,
+    WarningCode.CLASS_COLLAPSED: Severity.ALARM,
+    WarningCode.ESTIMATE_TOO_HIGH: Severity.ALARM,
 }
 
 
@@ -150,3 +189,8 @@ class RunWarning:
     @staticmethod
     def from_json(values: Any, place: str = "a warning") -> RunWarning:
         return from_json(RunWarning, values, place)
+
+
+def by_severity(warnings: Iterable[RunWarning]) -> tuple[RunWarning, ...]:
+    """What worries most first, each sentence once; among equals, in the order given."""
+    return tuple(sorted({str(one): one for one in warnings}.values(), key=lambda one: -one.severity.rank))

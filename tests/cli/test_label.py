@@ -47,7 +47,7 @@ def test_labels_of_some_samples_estimate_what_labels_of_all_measure(place, run):
     assert (found["labels"], found["drawn"], found["of_no_class"]) == (20, 20, 0)
     kept = json.loads((run / "metrics.json").read_text())
     assert kept["labeled"] == found
-    assert "target accuracy, from 20 labels" in (run / "report.html").read_text()
+    assert f"By 20 labels, {found['adapted']['value']:.1%} are right" in (run / "report.html").read_text()
     assert "without labels" in succeed("evaluate", run, "--labels", labels, cwd=place).stderr
 
 

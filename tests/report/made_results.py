@@ -77,6 +77,8 @@ def make(
     returned=None,
     warnings=(),
     candidates=None,
+    judged=False,
+    estimate=(0.812, 0.754, 0.876),
 ):
     rng = np.random.default_rng(0)
     labels, target_labels = np.arange(60) % 3, np.arange(90) % 3
@@ -89,7 +91,8 @@ def make(
     shown = np.concatenate([np.flatnonzero(after.target.argmax(1) == label)[:12] for label in range(3)])
     pictures = rng.integers(0, 256, (len(shown), 3, 8, 8)).astype(np.uint8) if images else np.zeros(0, np.uint8)
     truth = target_labels if truth_known else np.zeros(0, np.int64)
-    predictions = RunPredictions(before, after, labels, np.arange(20), np.arange(30), shown, pictures, truth)
+    right = rng.uniform(0.3, 1.0, 90).astype(np.float32) if judged else np.zeros(0, np.float32)
+    predictions = RunPredictions(before, after, labels, np.arange(20), np.arange(30), shown, pictures, truth, right)
     phases = [("pretrain", 0), ("pretrain", 1), *([("adapt", 0), ("adapt", 1)] if adapted else [])]
     rounds = [record(phase, index, truth_known, phase == "pretrain" or not fell_back) for phase, index in phases]
     decision = DECISIONS[returned or (Returned.ROUND if adapted and not fell_back else Returned.SOURCE_ONLY)]
@@ -103,7 +106,7 @@ def make(
         "recipe": "calida",
         "seed": 0,
         "trust": Trust(
-            temperature, "pseudocal", Estimate(0.812, 0.754, 0.876), decision, tuple(warnings), candidates or {}
+            temperature, "pseudocal", Estimate(*estimate), decision, tuple(warnings), candidates or {}
         ).to_json(),
         "validators": rounds[-1].validators,
         "training_seconds": 1.5,

@@ -10,8 +10,9 @@ from scipy.stats import binomtest
 
 from calida.data import Collection
 from calida.errors import InputError
+from calida.estimation.estimate import wilson
 from calida.report import measure_groups, render
-from calida.report.groups import accuracy_by_group, group_rows, wilson
+from calida.report.groups import accuracy_by_group, group_rows
 from calida.report.table_figures import groups, moved_columns
 from calida.shift import ColumnShift, TableShift
 

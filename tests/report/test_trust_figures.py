@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 from made_results import HOSTILE, make, normalise
 
-from calida.report import judge, render
+from calida.report import judge_results, render
 from calida.report.figures import courses, reliability, views
-from calida.report.trust_figures import recipes, risk_coverage, validators
+from calida.report.trust_figures import abstention, recipes, risk_coverage, validators
 from calida.run_warnings import RunWarning, WarningCode
 from calida.validation import VALIDATORS, Returned
 
@@ -220,15 +220,15 @@ def test_a_fallen_back_run_says_so(open_page):
     for truth_known in (True, False):
         results = make(fell_back=True, truth_known=truth_known)
         assert [name for name, _ in views(results)] == ["source only"]
-        verdict = judge(results)
-        assert verdict.level == "care"
-        assert "source-only classifier" in verdict.headline
+        assert "as it was before" in judge_results(results).helped.words
         page = open_page(results)
-        assert page.locator(".strip dd").first.inner_text().startswith("source only")
+        assert "You get the classifier as it was before" in page.locator("#verdict").inner_text()
+        page.locator("#facts summary").click()
+        assert page.locator(".facts li").first.inner_text().startswith("Returned is source only")
         assert page.locator(".tiles .was").count() == 0
-        assert "returned: source only" in page.locator("#validators .legend").inner_text()
+        assert "returned: source only" in page.locator("#validators .legend").text_content()
         assert "source only (returned)" in page.locator("#validators th").all_text_contents()
-        assert "adapted" not in page.locator("#reliability").inner_text()
+        assert "adapted" not in page.locator("#reliability").text_content()
 
 
 def test_a_run_whose_classes_differ_in_frequency_alone_says_so():
@@ -237,41 +237,61 @@ def test_a_run_whose_classes_differ_in_frequency_alone_says_so():
     for returned, collapsed in ((Returned.PRIOR_CORRECTED, False), (None, True)):
         results = make(truth_known=False, sharpness=(1.0, 7.0), returned=returned)
         results.metrics["adapted"]["target"]["class_shares"] = shares.mean(0).tolist()
-        verdict = judge(results)
-        assert ("Classes differ in frequency" in verdict.headline) == (not collapsed)
-        assert any("collapsed" in warning for warning in verdict.warnings) == collapsed
-    told = judge(make(returned=Returned.PRIOR_CORRECTED))
-    assert told.headline.startswith("Knowing how frequent classes are raised target accuracy")
+        verdict = judge_results(results)
+        assert ("frequencies" in verdict.helped.words) == (not collapsed)
+        assert any("collapsed" in str(one) for one in verdict.findings) == collapsed
+    assert judge_results(make(returned=Returned.PRIOR_CORRECTED)).helped.short == "Yes"
 
 
-def test_the_strip_tells_what_is_known_without_labels(open_page):
+def test_the_card_has_the_most_important_finding_in_its_color_and_all_below(open_page):
     rare = RunWarning(WarningCode.RARE_CLASS, {"name": HOSTILE, "share": 0.001, "count": 1, "classes": 3})
-    warnings = [rare, RunWarning(WarningCode.BACKGROUND, {"source": 0.1, "target": 0.9})]
-    results = make(truth_known=False, sharpness=(7.0, 7.0), warnings=warnings, candidates=CANDIDATES)
+    alarm = RunWarning(WarningCode.OUTSIDE, {"share": 0.4})
+    results = make(truth_known=False, sharpness=(7.0, 7.0), warnings=[rare, alarm])
     page = open_page(results)
-    told = dict(
-        zip(page.locator(".strip dt").all_inner_texts(), page.locator(".strip dd").all_inner_texts(), strict=True)
-    )
-    assert told["returned"].split("\n") == ["round 2 of 2", "recipe calida, the best ranked of 2"]
-    assert told["target accuracy, estimated"].split("\n") == ["81.2%", "75.4% to 87.6%, without labels"]
-    assert told["calibration"].split("\n") == ["temperature 1.50", "pseudocal: mixed pairs of target samples"]
-    assert told["warnings"].split("\n")[0] == "2"
-    assert page.locator(".warnings li").all_inner_texts() == [str(warning) for warning in warnings]
+    finding = page.locator("#verdict .finding")
+    assert str(alarm) in finding.inner_text()
+    color = "one => getComputedStyle(one).borderLeftColor"
+    assert finding.evaluate(color) == page.locator("#verdict").evaluate(color)
+    assert page.locator("#verdict").get_attribute("class") == "verdict bad"
+    finding.locator("a").click()  # unfolds
+    told = page.locator("#findings li")
+    assert [str(one) in text for one, text in zip((alarm, rare), told.all_inner_texts(), strict=True)] == [True, True]
+    assert told.nth(1).evaluate(color) != told.nth(0).evaluate(color)
     assert page.locator("img[src=x]").count() == 0
-    assert page.locator(".strip svg").get_attribute("aria-label") == "Estimated 81.2%, between 75.4% and 87.6%"
-    assert judge(results).level == "care"
+    assert (
+        "No warning sign" in open_page(make(truth_known=False, sharpness=(7.0, 7.0))).locator("#verdict").inner_text()
+    )
 
 
-def test_the_interval_shows_the_truth_beside_the_estimate(open_page):
+def test_an_estimate_that_missed_is_the_headline_and_its_place_is_shown(open_page):
     results = make()
     accuracy = results.after["oracle"]["accuracy"]
-    mark = open_page(results).locator(".strip svg .truth").bounding_box()
-    track = open_page(results).locator(".strip svg .track").bounding_box()
+    page = open_page(results)
+    mark, track = (page.locator(f"#estimate .{name}").bounding_box() for name in ("measured", "scale"))
     assert (mark["x"] + mark["width"] / 2 - track["x"]) / track["width"] == pytest.approx(accuracy, abs=0.01)
-    assert any("misses the measured" in sentence for sentence in judge(results).sentences)
-    right = {"value": accuracy, "low": accuracy - 0.01, "high": accuracy}
-    held = replace(results, metrics={**results.metrics, "trust": {**results.metrics["trust"], "accuracy": right}})
-    assert any("holds the measured" in sentence for sentence in judge(held).sentences)
+    band = page.locator("#estimate .band").bounding_box()
+    assert (band["x"] - track["x"]) / track["width"] == pytest.approx(0.754, abs=0.01)
+    assert band["width"] / track["width"] == pytest.approx(0.876 - 0.754, abs=0.01)
+    assert page.locator("h2").first.inner_text() == str(judge_results(results).missed)
+    assert f"even {accuracy:.1%}" in page.locator("h2").first.inner_text()
+    held = make(estimate=(accuracy, accuracy - 0.01, accuracy))
+    assert judge_results(held).missed is None
+    page = open_page(make(estimate=(1.0, 0.99, 1.0), sharpness=(1.0, 1.0)))
+    assert page.locator("h2").first.inner_text().startswith("The estimate missed")
+    assert page.locator("#verdict").get_attribute("class") == "verdict bad"
+
+
+def test_what_the_panel_says_takes_the_place_of_confidence():
+    results = make(judged=True, truth_known=False)
+    unsure = np.sort(1 - results.predictions.right.astype(float))
+    rows = risk_coverage(results).table.rows
+    for tenth, (_, _, expected, _) in enumerate(rows, start=1):
+        assert percent(expected) == pytest.approx(unsure[: 9 * tenth].mean(), abs=5.1e-5)
+    told = re.findall(r"([\d.]+)% wrong<", abstention(results).panels[0].picture)
+    assert [float(one) for one in told] == pytest.approx(
+        [100 * unsure[:kept].mean() for kept in (90, 81, 72, 45)], abs=0.051
+    )
+    assert "adapted, by panel (oracle)" in [cells[0] for cells in risk_coverage(make(judged=True)).table.rows]
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
@@ -288,6 +308,7 @@ def test_all_of_it_fits_a_phone(open_page, scheme):
     ink = page.locator("#risk polyline.expected").first.evaluate("line => getComputedStyle(line).stroke")
     levels = [int(part) for part in re.findall(r"\d+", ink)]
     assert (sum(levels) > 3 * 128) == (scheme == "dark")
-    page.locator("#validators summary").focus()
-    page.keyboard.press("Enter")
+    for place in (0, 1):  # the figure, and in it the table
+        page.locator("#validators summary").nth(place).focus()
+        page.keyboard.press("Enter")
     assert page.locator("#validators table").is_visible()

@@ -8,21 +8,29 @@ from calida.adaptation.images import finetune, frames_of
 from calida.adaptation.models import AUTO, MODELS, is_network
 from calida.adaptation.new_samples import open_new
 from calida.adaptation.options import AUTO_RECIPES, RunOptions
+from calida.adaptation.verdict import SURE, Evidence, Level, Measured, Verdict, in_words, judge
 
 __all__ = [
     "AUTO",
     "AUTO_RECIPES",
     "MODELS",
+    "SURE",
     "Adapted",
+    "Evidence",
+    "Level",
+    "Measured",
     "RunOptions",
     "Trust",
     "Tuning",
+    "Verdict",
     "adapt",
     "adapt_with",
     "choose_device",
     "finetune",
     "frames_of",
+    "in_words",
     "is_network",
+    "judge",
     "load",
     "open_new",
 ]

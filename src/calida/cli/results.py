@@ -57,9 +57,13 @@ def predict(
         ),
     ] = None,
     order_by: Annotated[
-        str,
-        typer.Option(metavar="|".join(SCORES), help="What says how certain a sample is.", rich_help_panel="Trust"),
-    ] = SCORES[0],
+        str | None,
+        typer.Option(
+            metavar="|".join(SCORES),
+            help="What says how certain a sample is; by default how likely it is right.",
+            rich_help_panel="Trust",
+        ),
+    ] = None,
     sets: Annotated[
         float | None,
         typer.Option(
@@ -123,14 +127,17 @@ def predict(
     loaded = open_new(data, preparation, loading, False, label, domain, check, device)
     own = adapted.predict(loaded.samples, num_samples=samples, raw=True)
     prediction = own if raw else own.tempered(adapted.temperature)
+    right = None if raw else RunFolder(run).read_right(loaded.collection.names, prediction)
     kept = None
     if coverage is not None or max_risk is not None:
-        kept = prediction.accepted(coverage, max_risk, order_by)
+        kept = prediction.accepted(coverage, max_risk, order_by, right)
     inside = None if sets is None else adapted.sets_of(own, sets)
-    write_predictions(out, prediction_columns(loaded.collection, prediction, preparation.classes, kept, inside))
+    columns = prediction_columns(loaded.collection, prediction, preparation.classes, kept, inside, right)
+    write_predictions(out, columns)
     summary = {"predictions": str(out), "samples": len(prediction), **to_json(describe_target(prediction))}
     if kept is not None:
-        risk = float(1 - prediction.confidence[kept].double().mean()) if bool(kept.any()) else 0.0
+        sure = prediction.confidence if right is None else right
+        risk = float(1 - sure[kept].double().mean()) if bool(kept.any()) else 0.0
         summary |= {"coverage": float(kept.double().mean()), "expected_risk": risk}
     if inside is not None:
         sizes = inside.sum(-1).double()

@@ -59,8 +59,8 @@ class Screen:
             if part in sides[1]:
                 table.add_row(name, *(form.format(side[part][key]) for side in sides))
         self.console.print(table)
-        if "trust" in metrics:
-            self._show_trust(metrics["trust"])
+        if "verdict" in metrics:
+            self.show_verdict(metrics["verdict"])
 
     def show_groups(self, groups: Mapping[str, Any]) -> None:
         """Accuracy for each value of a column, measured with labels."""
@@ -74,17 +74,20 @@ class Screen:
             table.add_row(plain(one["group"]), f"{one['rows']:,}", *shares, f"{one['low']:.1%} to {one['high']:.1%}")
         self.console.print(table)
 
-    def _show_trust(self, trust: Mapping[str, Any]) -> None:
-        """What was returned and why, and how far to trust it."""
-        estimate = trust["accuracy"]
-        self.console.print(f"[bold]returned[/] {plain(trust['returned'])}: {plain(trust['reason'])}")
-        self.console.print(
-            f"[bold]target accuracy, estimated without labels[/] {estimate['value']:.1%} "
-            f"({estimate['low']:.1%} to {estimate['high']:.1%}); probabilities calibrated by {trust['calibration']}, "
-            f"temperature {trust['temperature']:.2f}"
-        )
-        for warning in trust["warnings"]:
-            self.console.print(f"[bold yellow]guard[/] {plain(warning['text'])}")
+    def show_verdict(self, verdict: Mapping[str, Any]) -> None:
+        """The report's own words: both answers, the estimate, what worries most, and what to do next."""
+        finding, action = verdict["finding"], verdict["action"]
+        for question, key in (("Can I use it?", "use"), ("Did adaptation help?", "helped")):
+            answer = verdict[key]
+            color = _COLORS[answer["level"]]
+            self.console.print(f"[bold]{question}[/] [{color}]{plain(answer['short'])}.[/] {plain(answer['words'])}")
+        self.console.print(f"[bold]Estimate:[/] {plain(verdict['estimate'])}")
+        if finding is not None:
+            words, color = _SEVERITIES[finding["severity"]]
+            more = f" ({verdict['findings'] - 1} more in the report)" if verdict["findings"] > 1 else ""
+            self.console.print(f"[{color}]{words}:[/] {plain(finding['text'])}{more}")
+        self.console.print(f"[bold]Do this next:[/] {plain(action['words'])}")
+        self.console.print(f"  {plain(action['command'])}")
 
     def show_labeled(self, labeled: Mapping[str, Any]) -> None:
         """What a few labels say of both classifiers, and of the estimate without labels."""
@@ -122,6 +125,12 @@ _ROWS = (
     ("source accuracy", "source", "accuracy", "{:.2%}"),
     ("source ECE", "source", "ece", "{:.2%}"),
 )
+_COLORS = {"good": "bold green", "neutral": "bold", "care": "bold yellow", "bad": "bold red"}  # by level of an answer
+_SEVERITIES = {
+    "note": ("Good to know", "bold"),
+    "care": ("Look at this", "bold yellow"),
+    "alarm": ("Alarm", "bold red"),
+}
 _FILES = {
     "report.html": "the report, for a browser",
     "predictions.csv": "a label and uncertainties for every target sample",

@@ -65,18 +65,23 @@ class Prediction:
         return rejection_scores(self.confidence, self.entropy, self.epistemic)
 
     def accepted(
-        self, coverage: float | None = None, max_risk: float | None = None, order_by: str = SCORES[0]
+        self,
+        coverage: float | None = None,
+        max_risk: float | None = None,
+        order_by: str | None = None,
+        right: Tensor | None = None,
     ) -> Tensor:
         """Which samples to answer for, [N] booleans: this share of them, or as many as the risk allows.
 
         The expected risk is one less the mean confidence, which is the share of errors if probabilities are calibrated.
+        Where more is known of how likely each answer is `right`, [N], that takes the place of confidence.
         """
         check_abstention(coverage, max_risk, order_by)
-        score = self.scores()[order_by].double()
+        expected = 1 - (self.confidence if right is None else right).double()
+        score = expected if order_by is None else self.scores()[order_by].double()
         if order_by == "mutual-information" and len(score) > 1 and not bool(score.any()):
             raise InputError("a point network knows no mutual information; order by confidence or entropy")
         if coverage is None:
-            expected = 1 - self.confidence.double()
             coverage = 1.0 if max_risk is None else coverage_at_risk(score, expected, max_risk)
         return accepted(score, coverage)
 
@@ -116,14 +121,14 @@ class Prediction:
         return "\n".join([*lines, "  ..."] if count > _SHOWN else lines)
 
 
-def check_abstention(coverage: float | None, max_risk: float | None, order_by: str) -> None:
+def check_abstention(coverage: float | None, max_risk: float | None, order_by: str | None = None) -> None:
     """Refuse what decides nothing, or twice."""
     if coverage is not None and max_risk is not None:
         raise InputError("coverage and max_risk both decide how many answers are given; choose one")
     for name, share in {"coverage": coverage, "max_risk": max_risk}.items():
         if share is not None and not 0 <= share <= 1:
             raise InputError(f"{name} is a share between 0 and 1, not {share:g}")
-    if order_by not in SCORES:
+    if order_by is not None and order_by not in SCORES:
         raise InputError(f"order_by is one of {', '.join(SCORES)}, not {order_by!r}")
 
 

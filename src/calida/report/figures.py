@@ -9,14 +9,15 @@ import numpy as np
 import torch
 from markupsafe import Markup
 
+from calida.estimation.estimate import wilson
 from calida.report.run_predictions import ClassifierPredictions
 from calida.report.run_results import RunResults
 from calida.report.svg import Plot, nice_ticks
 from calida.uncertainty import binned_error, reliability_bins, renyi_entropy
 from calida.validation import SOURCE_ONLY, RoundRecord
 
-_BINS = 15
-_LARGEST_MATRIX = 40
+_BINS = 15  # that the calibration error is computed over
+_BARS = 10  # that are drawn, wide enough to write a number on
 _AFTER = "adapted"
 
 
@@ -70,7 +71,9 @@ def feature_map(results: RunResults) -> Figure:
             plot.dot(float(x), float(y), "point source", f"source, class {classes[label]}", 2.6, data_class=label)
         for row, (x, y) in zip(predictions.mapped_target, view.map[count:], strict=True):
             label = int(view.target[row].argmax())
-            tip = f"target {results.names[row]}, predicted {classes[label]} at {np.exp(view.target[row].max()):.0%}"
+            tip = (
+                f"target {results.sample(int(row))}, predicted {classes[label]} at {np.exp(view.target[row].max()):.0%}"
+            )
             if results.truth is not None:
                 tip += f", in truth {classes[int(results.truth[row])]}"
             plot.dot(float(x), float(y), "point target", tip, 2.8, data_class=label)
@@ -142,100 +145,39 @@ def reliability(results: RunResults) -> Figure:
         sets.append((name, "source validation", validation, results.predictions.validation_labels, "source"))
     for name, domain, log_probs, labels, kind in sets:
         confidence, predicted = log_probs.exp().max(-1)
-        bins = reliability_bins(confidence, predicted == torch.from_numpy(labels), _BINS)
-        plot = Plot((0, 1), (0, 1), "confidence", "share right")
+        right = predicted == torch.from_numpy(labels)
+        error = float(binned_error(reliability_bins(confidence, right, _BINS)))
+        bins = reliability_bins(confidence, right, _BARS)
+        plot = Plot((0, 1), (0, 1.1), "confidence", "share right", y_ticks=nice_ticks(0, 1))
         plot.line([(0, 0), (1, 1)], "ideal")
         total = float(bins.counts.sum())
-        for index in range(_BINS):
-            count = float(bins.counts[index])
+        for index in range(_BARS):
+            count = int(bins.counts[index])
             if count == 0:
                 continue
-            right, said = float(bins.accuracy[index]), float(bins.confidence[index])
-            tip = f"{count:.0f} samples ({count / total:.1%}): {said:.1%} confident, {right:.1%} right"
-            plot.bar(index / _BINS + 0.003, (index + 1) / _BINS - 0.003, right, kind, tip)
-            plot.dot(said, right, f"dot {kind}", tip, 2 + 5 * (count / total) ** 0.5)
-        error = float(binned_error(bins))
+            share, said = float(bins.accuracy[index]), float(bins.confidence[index])
+            low, high = wilson(share, count)
+            tip = (
+                f"{count:,} samples ({count / total:.1%}): {said:.1%} confident, {share:.1%} right "
+                f"({low:.1%} to {high:.1%})"
+            )
+            plot.bar(index / _BARS + 0.004, (index + 1) / _BARS - 0.004, share, kind, tip)
+            plot.dot(said, share, f"dot {kind}", tip, 3)
+            plot.error_bar((index + 0.5) / _BARS, low, high, f"{count:,}")
         title = f"{name}, {domain}"
         panels.append(Panel(title, plot.draw(f"Reliability of {title}, ECE {error:.1%}"), f"ECE {error:.1%}"))
         rows.append([name, domain, f"{error:.2%}", f"{total:.0f}"])
     caption = (
-        "Bars on the diagonal mean that 80 % confidence is right 80 % of the time; under it, over-confident. "
+        "Bars on the diagonal mean that 80 % confidence is right 80 % of the time; under it, over-confident. Above "
+        "each bar is its number of samples; the line through it is the 95 % interval that so few leave. "
         f"Probabilities are shown as predictions give them, at temperature {results.trust.temperature:.2f}."
     )
     table = Table(["classifier", "samples of", "ECE", "number"], rows)
     return Figure("reliability", "Can the probabilities be believed?", caption, panels, table=table)
 
 
-def class_shares(results: RunResults) -> Figure:
-    classes = results.classes
-    series: dict[str, tuple[str, np.ndarray]] = {"source": ("source", results.source_shares())}
-    if results.changed:
-        series["before"] = ("target, source only", np.array(results.before["target"]["class_shares"]))
-    series["target"] = (f"target, {views(results)[-1][0]}", np.array(results.after["target"]["class_shares"]))
-    if results.truth is not None:
-        counts = np.bincount(results.truth, minlength=len(classes))
-        series["truth"] = ("target in truth (oracle)", counts / counts.sum())
-    highest = max(float(values.max()) for _, values in series.values())
-    width = max(360, 22 * len(classes))
-    step = max(1, len(classes) // 40)
-    ticks = [(i + 0.5, shorten(classes[i], max(2, 60 // len(classes)))) for i in range(0, len(classes), step)]
-    plot = Plot((0, len(classes)), (0, highest), "class", "share", (max(width, 760), 240), x_ticks=ticks)
-    for place, (kind, (words, values)) in enumerate(series.items()):
-        for index, share in enumerate(values):
-            start = index + 0.1 + 0.8 * place / len(series)
-            tip = f"{classes[index]}: {share:.1%} of {words}"
-            plot.bar(start, start + 0.72 / len(series), float(share), kind, tip, data_class=index)
-    rows = [[name, *(f"{values[i]:.1%}" for _, values in series.values())] for i, name in enumerate(classes)]
-    summary = f"Class shares of {len(classes)} classes"
-    legend = [(kind, words) for kind, (words, _) in series.items()]
-    table = Table(["class", *(words for words, _ in series.values())], rows)
-    caption = "What share of each domain goes to which class. A class that swallows others shows here first."
-    return Figure("classes", "Class shares", caption, [Panel("", plot.draw(summary))], legend, table)
-
-
-def confusion(results: RunResults) -> Figure | None:
-    if results.truth is None:
-        return None
-    kept = _most_confused(results, results.truth)
-    classes, truth = [results.classes[label] for label in kept], results.truth
-    count = len(classes)
-    panels, rows = [], []
-    for name, view in views(results):
-        predicted = view.target.argmax(1)
-        whole = np.zeros((len(results.classes), len(results.classes)), dtype=int)
-        np.add.at(whole, (truth, predicted), 1)
-        table, totals = whole[np.ix_(kept, kept)], whole.sum(1)[kept]
-        ticks = [(i + 0.5, shorten(text, max(3, 40 // count))) for i, text in enumerate(classes)]
-        plot = Plot((0, count), (count, 0), "predicted", "true", (380, 360), x_ticks=ticks, y_ticks=[], left=60)
-        for place, text in ticks:
-            plot.row_label(place, text)
-        for i in range(count):
-            for j in range(count):
-                share = table[i, j] / max(totals[i], 1)
-                tip = f"{table[i, j]} of {totals[i]} samples of {classes[i]} predicted {classes[j]} ({share:.1%})"
-                plot.cell(j, i, float(share), str(table[i, j]) if table[i, j] and count <= 20 else "", tip)
-        right = float((predicted == truth).mean())
-        panels.append(Panel(f"{name}: {right:.1%} right", plot.draw(f"Confusion matrix, {name}, {right:.1%} right")))
-        worst = sorted(((table[i, j], i, j) for i in range(count) for j in range(count) if i != j), reverse=True)[:5]
-        rows += [[name, classes[i], classes[j], str(number)] for number, i, j in worst if number]
-    caption = "Rows are true classes, columns predicted ones; oracle, as it needs target labels."
-    if count < len(results.classes):
-        caption += f" Shown are the {count} of {len(results.classes)} classes that are confused most."
-    table_ = Table(["classifier", "true", "predicted", "samples"], rows)
-    return Figure("confusion", "What is taken for what (oracle)", caption, panels, table=table_)
-
-
 def shorten(text: str, length: int) -> str:
     return text if len(text) <= length else text[: length - 1] + "…"
-
-
-def _most_confused(results: RunResults, truth: np.ndarray) -> list[int]:
-    """All classes, or as many as a matrix can show: those that take part in the most errors."""
-    predicted = results.predictions.after.target.argmax(1)
-    wrong = predicted != truth
-    errors = np.bincount(truth[wrong], minlength=len(results.classes))
-    errors += np.bincount(predicted[wrong], minlength=len(results.classes))
-    return sorted(np.argsort(-errors, kind="stable")[:_LARGEST_MATRIX].tolist())
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from itertools import pairwise
@@ -13,11 +12,11 @@ import polars as pl
 
 from calida.data import Collection, Kind, as_words, fit_encoder, kind_of, listed
 from calida.errors import InputError
+from calida.estimation.estimate import wilson
 from calida.shift import MISSING_VALUES, OTHERS, span_words
 
 _MOST = 12  # groups; values that are rarer are one
 _PARTS = 4  # of a column of numbers
-_NORMAL = 1.96  # standard deviations that 95 % lie within
 
 
 @dataclass(frozen=True)
@@ -62,14 +61,6 @@ def group_rows(column: pl.Series) -> dict[str, np.ndarray]:
         groups[OTHERS] = words.is_in(often[_MOST:]).fill_null(False).to_numpy()
     groups[MISSING_VALUES] = missing
     return {name: rows for name, rows in groups.items() if rows.any()}
-
-
-def wilson(share: float, count: int) -> tuple[float, float]:
-    """The 95 % interval of a share (Wilson, 1927), which stays within 0..1 and is no point at its ends."""
-    square = _NORMAL**2 / count
-    middle = (share + square / 2) / (1 + square)
-    half = _NORMAL * math.sqrt(share * (1 - share) / count + square / (4 * count)) / (1 + square)
-    return max(middle - half, 0.0), min(middle + half, 1.0)
 
 
 def measure_groups(

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +27,7 @@ _ROUNDING = 1e-4
 _ON_MAP = 600  # points of each domain
 _SHOWN = 6  # samples of each kind for a class, and fewer where there are many classes
 _SHOWN_IN_ALL = 240
-_PICTURE = 96  # pixels a side, at most
+_PIXELS = 96  # of a thumbnail's longer side
 
 
 def _digest(arrays: Mapping[str, np.ndarray]) -> str:
@@ -75,6 +75,7 @@ class RunPredictions:
     shown: np.ndarray  # [I] rows of target that have an image below
     images: np.ndarray  # [I, C, H, W] bytes, empty for vectors
     truth: np.ndarray  # [N] true labels where an oracle gave them, else empty
+    right: np.ndarray = field(default_factory=lambda: np.zeros(0, np.float32))  # [N] how likely each answer is right
 
     def save(self, path: Path) -> None:
         arrays = {key: value for key, value in vars(self).items() if isinstance(value, np.ndarray)}
@@ -131,6 +132,9 @@ class RunPredictions:
             array = getattr(self, name)
             if array.dtype.kind not in "iu" or array.ndim != 1 or ((array < 0) | (array >= most)).any():
                 raise ValueError(f"{name} has numbers that are not from 0 to {most - 1}")
+        right = self.right
+        if right.dtype.kind != "f" or right.shape not in ((0,), (count,)) or not ((right >= 0) & (right <= 1)).all():
+            raise ValueError("right has numbers that it cannot have")
         if len(self.truth) not in (0, count):
             raise ValueError(f"there are {len(self.truth)} true labels for {count} samples")
         if self.images.dtype != np.uint8 or (self.images.size and self.images.shape[:1] != self.shown.shape):
@@ -138,11 +142,17 @@ class RunPredictions:
 
 
 def gather(
-    adapted: Adapted, validation: Labeled, target: Samples, truth: Tensor | None, on_map: int = _ON_MAP
+    adapted: Adapted,
+    validation: Labeled,
+    target: Samples,
+    truth: Tensor | None,
+    pictures: Callable[[Tensor], np.ndarray] | None = None,
+    on_map: int = _ON_MAP,
 ) -> tuple[RunPredictions, Prediction]:
     """Both domains by both classifiers; and what the adapted one predicts on target, in full.
 
     What the returned classifier said of both domains when it was trained is taken as it is.
+    `pictures` gives images of rows of the target that have none of their own, since an encoder has read them.
     `on_map` points of each domain are mapped, which takes longer than all the rest.
     """
     seeds = Seeds(adapted.seed)
@@ -154,7 +164,7 @@ def gather(
     temperatures = {"before": before_model.temperature, "after": adapted.temperature}
     views = {name: _view(temperatures[name], *pair, mapped, seeds) for name, pair in said.items()}
     after = said["after"][1]
-    shown = _telling_rows(after)
+    shown = telling_rows(after.labels, after.confidence if adapted.right is None else adapted.right)
     gathered = RunPredictions(
         views["before"],
         views["after"],
@@ -162,8 +172,9 @@ def gather(
         mapped[0].numpy(),
         mapped[1].numpy(),
         shown.numpy(),
-        _pictures(target, shown),
+        thumbnails(target, shown) if pictures is None or len(target.shape) == 4 else pictures(shown),
         np.zeros(0, dtype=np.int64) if truth is None else truth.numpy(),
+        np.zeros(0, np.float32) if adapted.right is None else adapted.right.float().numpy(),
     )
     return gathered, after
 
@@ -211,23 +222,31 @@ def _some(count: int, wanted: int, seeds: Seeds, name: str) -> Tensor:
     return torch.randperm(count, generator=seeds.generator(name))[:wanted].sort().values
 
 
-def _telling_rows(prediction: Prediction) -> Tensor:
-    """For every predicted class its most certain and its most uncertain samples."""
+def telling_rows(labels: Tensor, right: Tensor) -> Tensor:
+    """For every predicted class its surest samples and those that are most likely wrong, the likeliest last.
+
+    Where classes are many, those come first that should have the most wrong answers, as far as the page has room.
+    """
+    errors = torch.zeros(int(labels.max()) + 1 if len(labels) else 0, dtype=torch.float64)
+    errors.index_add_(0, labels, 1 - right.double())
+    counts = torch.bincount(labels, minlength=len(errors))
+    used = [label for label in errors.argsort(descending=True, stable=True).tolist() if counts[label]]
+    most = max(1, min(_SHOWN, _SHOWN_IN_ALL // (2 * max(len(used), 1))))
     rows: list[int] = []
-    most = max(1, min(_SHOWN, _SHOWN_IN_ALL // prediction.log_probs.shape[1]))
-    for label in range(prediction.log_probs.shape[1]):
-        members = (prediction.labels == label).nonzero().flatten()
-        order = members[prediction.entropy[members].argsort(stable=True)].tolist()
-        rows += order[:most] + order[most:][-most:]
+    for label in sorted(used[: _SHOWN_IN_ALL // (2 * most)]):
+        members = (labels == label).nonzero().flatten()
+        order = members[right[members].argsort(descending=True, stable=True)].tolist()
+        rows += order[:-most][:most] + order[-most:]
     return torch.tensor(rows, dtype=torch.long)
 
 
-def _pictures(samples: Samples, rows: Tensor) -> np.ndarray:
+def thumbnails(samples: Samples, rows: Tensor) -> np.ndarray:
+    """Images of these rows as bytes, no larger than a page shows them; empty where samples are no images."""
     if len(samples.shape) != 4:
         return np.zeros((0,), dtype=np.uint8)
     images = samples[rows]
-    if max(images.shape[2:]) > _PICTURE:
-        scale = _PICTURE / max(images.shape[2:])
+    if max(images.shape[2:]) > _PIXELS:
+        scale = _PIXELS / max(images.shape[2:])
         images = resize(images, (max(round(scale * images.shape[2]), 1), max(round(scale * images.shape[3]), 1)))
     if images.dtype != torch.uint8:
         low, high = images.amin(), images.amax()

@@ -8,11 +8,23 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+import torch
+from torch import Tensor
 
 from calida.adaptation import Trust
 from calida.report.run_predictions import RunPredictions
+from calida.run_warnings import RunWarning
 from calida.training import SOURCE_PHASE
 from calida.validation import Returned, RoundRecord, returned_record
+
+_LONGEST = 60  # letters of a name; longer ones lose their middle
+
+
+def shown_name(name: str, number: int | None = None) -> str:
+    """A name as a page has it: whole, or its ends, with a number that tells it from others cut alike."""
+    if len(name) <= _LONGEST:
+        return name
+    return f"{name[:36]}…{name[-16:]}" + ("" if number is None else f" (class {number})")
 
 
 @dataclass(frozen=True)
@@ -26,13 +38,23 @@ class RunResults:
     names: Sequence[str]
 
     @property
+    def place(self) -> str:
+        """The run's folder, as it was named when the run was made; for commands."""
+        return str(self.metrics.get("place", "RUN"))
+
+    @property
     def truth(self) -> np.ndarray | None:
         """The target's labels where an oracle gave them."""
         return self.predictions.truth if len(self.predictions.truth) else None
 
-    @property
+    @cached_property
     def classes(self) -> list[str]:
-        return list(self.metrics["classes"])
+        """Names as the page has them; whole ones are in the metrics."""
+        return [shown_name(name, number + 1) for number, name in enumerate(self.metrics["classes"])]
+
+    def sample(self, row: int) -> str:
+        """The name of a target sample, as the page has it."""
+        return shown_name(self.names[row])
 
     @property
     def before(self) -> Mapping[str, Any]:
@@ -46,6 +68,24 @@ class RunResults:
     def trust(self) -> Trust:
         """What is said of the returned classifier without target labels."""
         return Trust.from_json(self.metrics["trust"], "metrics.json")
+
+    @cached_property
+    def data_findings(self) -> list[RunWarning]:
+        """What was found when the data were read."""
+        return [RunWarning.from_json(one, "metrics.json") for one in self.metrics["data"].get("findings", ())]
+
+    @cached_property
+    def answers(self) -> np.ndarray:
+        """The returned classifier's answers on target, as numbers of classes: [N]."""
+        labels: np.ndarray = self.predictions.after.target.argmax(1)
+        return labels
+
+    @cached_property
+    def probability_right(self) -> Tensor:
+        """How likely each answer is right: by the panel where one was asked, else by its own probability. [N]"""
+        if len(self.predictions.right):
+            return torch.from_numpy(self.predictions.right).double()
+        return torch.from_numpy(self.predictions.after.target).double().amax(-1).exp()
 
     @property
     def fell_back(self) -> bool:

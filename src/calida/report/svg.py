@@ -37,7 +37,7 @@ class Plot:
         left: int = 46,
     ) -> None:
         self.width, self.height = size
-        self.left, self.right, self.top, self.bottom = left, 10, 10, 38 if x_label else 22
+        self.left, self.right, self.top, self.bottom = left, 18, 10, 38 if x_label else 22
         self.to_x = _linear(x, (self.left, self.width - self.right))
         self.to_y = _linear(y, (self.height - self.bottom, self.top))
         self.base = y[0]
@@ -52,7 +52,7 @@ class Plot:
             self.parts.append(tag("text", x_label, x=middle, y=self.height - 4, class_="label middle"))
         if y_label:
             up = (self.top + self.height - self.bottom) / 2
-            turn = f"translate(11 {up:.1f}) rotate(-90)"
+            turn = f"translate(13 {up:.1f}) rotate(-90)"
             self.parts.append(tag("text", y_label, transform=turn, class_="label middle"))
 
     def _grid_line(self, place: float, text: str) -> None:
@@ -83,6 +83,13 @@ class Plot:
         self.parts.append(
             tag("rect", x=x, y=top, width=width, height=height, class_=f"bar {kind}", data_tip=tip, **attributes)
         )
+
+    def error_bar(self, x: float, low: float, high: float, count: str) -> None:
+        """An interval around the end of a bar, with the number of samples above it."""
+        place, top, base = self.to_x(x), self.to_y(high), self.to_y(low)
+        self.parts.append(tag("line", x1=place, x2=place, y1=top, y2=base, class_="error"))
+        self.parts += [tag("line", x1=place - 4, x2=place + 4, y1=end, y2=end, class_="error") for end in (top, base)]
+        self.parts.append(tag("text", count, x=place, y=top - 3, class_="tick middle count"))
 
     def cell(self, column: int, row: int, strength: float, text: str, tip: str) -> None:
         """One square of a table whose columns and rows are numbered from the top left."""

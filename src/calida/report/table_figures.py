@@ -5,6 +5,7 @@ from __future__ import annotations
 from markupsafe import Markup
 
 from calida.data import Kind
+from calida.report.bars import Bar, BarRow, bar_list
 from calida.report.figures import Figure, Panel, Table, shorten
 from calida.report.groups import from_json
 from calida.report.run_results import RunResults
@@ -65,15 +66,19 @@ def groups(results: RunResults) -> Figure | None:
     if results.metrics.get("groups") is None or results.truth is None:
         return None
     column, found = from_json(results.metrics["groups"])
-    ticks = [(place + 0.5, shorten(one.group, max(4, 90 // len(found)))) for place, one in enumerate(found)]
-    plot = Plot((0, len(found)), (0, 1), column, "share right (oracle)", (760, 240), x_ticks=ticks)
-    for place, one in enumerate(found):
-        for start, kind, words, share in (
-            (0.15, "before", "source only", one.source_only),
-            (0.5, "target", "adapted", one.adapted),
-        ):
-            tip = f"{one.group}: {share:.1%} of {one.rows:,} rows right, {words}"
-            plot.bar(place + start, place + start + 0.35, share, kind, tip)
+    sides = (("before", "source only"), ("target", "adapted"))
+    rows_ = [
+        BarRow(
+            one.group,
+            [
+                Bar(kind, share, f"{share:.0%}", f"{one.group}: {share:.1%} of {one.rows:,} rows right, {words}", *ends)
+                for (kind, words), share, ends in zip(
+                    sides, (one.source_only, one.adapted), ((None, None), (one.low, one.high)), strict=True
+                )
+            ],
+        )
+        for one in found
+    ]
     worst = min(found, key=lambda one: one.adapted)
     caption = (
         f"Measured with labels. The group that fares worst is {worst.group}: {worst.adapted:.1%} right "
@@ -91,5 +96,6 @@ def groups(results: RunResults) -> Figure | None:
     ]
     table = Table([column, "rows", "source only (oracle)", "adapted (oracle)", "95 % interval"], rows)
     legend = [("before", "source only (oracle)"), ("target", "adapted (oracle)")]
-    picture = plot.draw(f"Accuracy by {column}, {len(found)} groups; lowest {worst.adapted:.1%} for {worst.group}")
+    summary = f"Accuracy by {column}, {len(found)} groups; lowest {worst.adapted:.1%} for {worst.group}"
+    picture = bar_list(rows_, summary)
     return Figure("groups", f"Accuracy by {column}", caption, [Panel("", picture)], legend, table)

@@ -11,6 +11,7 @@ import torch
 from markupsafe import Markup
 from torch import Tensor
 
+from calida.report.bars import Bar, BarRow, bar_list
 from calida.report.figures import Figure, Panel, Table, around, shorten, views
 from calida.report.run_results import RunResults
 from calida.report.svg import Plot, nice_ticks
@@ -53,7 +54,7 @@ class _Curve:
 
 def risk_coverage(results: RunResults) -> Figure:
     """Expected errors always; counted ones where target labels are known."""
-    unsure, name = results.predictions.after.scores()["confidence"], views(results)[-1][0]
+    unsure, name = 1 - results.probability_right, views(results)[-1][0]
     expected = _Curve.of("expected", f"{name}, expected without labels", unsure, unsure)
     counted = _counted(results, name)
     groups = {"": [expected]}
@@ -72,6 +73,28 @@ def risk_coverage(results: RunResults) -> Figure:
     return Figure("risk", "Answering only where it is sure", caption, panels, legend, table)
 
 
+def abstention(results: RunResults) -> Figure:
+    """The same in four bars: how many answers are wrong if only the surest samples are answered."""
+    unsure, name = 1 - results.probability_right, views(results)[-1][0]
+    curves = [_Curve.of("expected", "expected without labels", unsure, unsure)]
+    if results.truth is not None:
+        wrong = _wrong(results.predictions.after.target, results.truth)
+        curves = [_Curve.of("truth", "counted with labels", unsure, wrong)]
+    rows = []
+    for coverage in reversed(_COVERAGES):
+        words = "all samples" if coverage == 1 else f"the surest {100 * coverage:.0f} %"
+        told = [(curve, curve.at(coverage), curve.answers(coverage)) for curve in curves]
+        bars = [
+            Bar(curve.kind, risk, f"{risk:.1%} wrong", f"{risk:.1%} of {count:,} answers wrong, {curve.words}")
+            for curve, risk, count in told
+        ]
+        rows.append(BarRow(words, bars))
+    widest = max(bar.share for row in rows for bar in row.bars)
+    caption = f"Wrong answers of the {name} classifier if it answers for these, {curves[0].words}."
+    picture = bar_list(rows, caption, max(widest, 0.01))
+    return Figure("abstain", "If it answers only where it is sure", caption, [Panel("", picture)])
+
+
 def _counted(results: RunResults, name: str) -> list[_Curve]:
     """Errors of the returned classifier, by confidence and by every score that orders samples in another way."""
     if results.truth is None:
@@ -79,7 +102,8 @@ def _counted(results: RunResults, name: str) -> list[_Curve]:
     view = results.predictions.after
     curves: list[_Curve] = []
     orders: list[Tensor] = []
-    for score, values in view.scores().items():
+    known = {"panel": 1 - results.probability_right} if len(results.predictions.right) else {}
+    for score, values in {**known, **view.scores()}.items():
         # A point network has no mutual information, and its sum is the entropy.
         if curves and (float(values.max() - values.min()) < 1e-9 or any(torch.equal(values, one) for one in orders)):
             continue
@@ -145,8 +169,8 @@ def _advice(expected: _Curve, counted: _Curve | None, coverage: float) -> Markup
         "A classifier may keep silent where it is unsure. <code>calida predict RUN DATA</code> "
         "<code>--coverage {}</code> answers for the most certain {:.0%} and leaves the other labels empty; here {}. "
         "<code>--max-risk {}</code> answers for as many as keep the expected share of errors at or under {:.0%}; here "
-        "that is {}. Expected is one less the mean probability of the answers: it needs no label, and is as good as "
-        "the calibration."
+        "that is {}. Expected is one less the mean probability of being right: it needs no label, and is as good as "
+        "the estimate of accuracy."
     ).format(_COVERAGE, _COVERAGE, told, _MAX_RISK, _MAX_RISK, within)
 
 
@@ -216,24 +240,23 @@ def recipes(results: RunResults) -> Figure | None:
     names, columns = list(candidates), list(next(iter(candidates.values())))
     chosen = results.metrics["recipe"]
     told = [f"{name} (returned)" if name == chosen else name for name in names]
-    ticks = [(index + 0.5, column) for index, column in enumerate(columns)]
-    size = (max(760, 60 * len(columns)), 32 * len(names) + 34)
-    plot = Plot((0, len(columns)), (len(names), 0), "", "", size, ticks, [], 150)
-    for row, words in enumerate(told):
-        plot.row_label(row + 0.5, shorten(words, 26))
+    ticks = [(index + 0.5, shorten(name, max(6, 48 // len(names)))) for index, name in enumerate(names)]
+    plot = Plot((0, len(names)), (len(columns), 0), "", "", (380, 24 * len(columns) + 34), ticks, [], 110)
+    for line, column in enumerate(columns):
+        plot.row_label(line + 0.5, column)
     rows: list[list[Any]] = [[words] for words in told]
-    for column, validator in enumerate(columns):
+    for line, validator in enumerate(columns):
         better = _better(validator)
         values = [float(candidates[name][validator]) for name in names]
         ranks = rank([value if better == "higher" else -value for value in values]).tolist()
         for row, (value, place) in enumerate(zip(values, ranks, strict=True)):
             strength = 1.0 if place == min(ranks) else 0.2 * (len(names) - place) / (len(names) - 1)
             tip = f"{told[row]}, {validator} {value:.4g}: rank {place:g} of {len(names)}, {better} is better"
-            plot.cell(column, row, strength, f"{value:.3g}", tip)
+            plot.cell(row, line, strength, f"{value:.3g}", tip)
             rows[row].append(f"{value:.4g}")
     summary = f"{len(names)} recipes by {len(columns)} validators; returned is {chosen}"
     caption = (
-        "Each column is a validator that needs no target label; its strongest colour is the recipe that it likes best. "
+        "Each row is a validator that needs no target label; its strongest colour is the recipe that it likes best. "
         f"The recipe with the best {DECIDING} was returned."
     )
     header = ["recipe", *(f"{column} ({_better(column)} is better)" for column in columns)]

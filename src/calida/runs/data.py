@@ -25,6 +25,7 @@ from calida.data import (
 )
 from calida.encoders import standardizing
 from calida.errors import InputError
+from calida.run_warnings import RunWarning
 from calida.runs.config import RunConfig
 from calida.runs.encoding import (
     ChosenEncoder,
@@ -50,6 +51,7 @@ class RunData:
     truth: Tensor | None
     preparation: SavedPreparation
     embedded: Embeddings | None = None  # beside images that are to be fine-tuned on
+    findings: tuple[RunWarning, ...] = ()
 
 
 class Embeddings(NamedTuple):
@@ -92,9 +94,10 @@ def prepare_data(config: RunConfig, source: Collection, target: Collection, tell
     if truth is not None and len(met.collection) < len(target):
         truth = read_truth(config, met.collection, classes)
     labels = class_indices(loaded.collection.labels or (), classes, config.source)
-    notes = (*loaded.notes, *missed_encoder(config, source, target)), tuple(met.notes)
+    found = missed_encoder(config, source, target)
+    notes = (*loaded.notes, *map(str, found)), tuple(met.notes)
     preparation = SavedPreparation(classes, source.table, first, second, *notes, config.label)
-    return RunData(loaded, labels, met, truth, preparation)
+    return RunData(loaded, labels, met, truth, preparation, findings=found)
 
 
 def _open_encoded(

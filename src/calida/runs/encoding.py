@@ -29,6 +29,7 @@ from calida.encoders import (
 )
 from calida.errors import InputError, MissingExtraError
 from calida.panel import fit_panel
+from calida.run_warnings import RunWarning, WarningCode
 from calida.runs.config import AUTO_ENCODER, NO_ENCODER, RunConfig
 from calida.seeds import Seeds
 
@@ -96,15 +97,12 @@ def score_encoder(
     return float(panel.weights @ torch.minimum(panel.skill, panel.standing))
 
 
-def missed_encoder(config: RunConfig, source: Collection, target: Collection) -> tuple[str, ...]:
-    """One sentence for photographs that no encoder reads because none is installed."""
+def missed_encoder(config: RunConfig, source: Collection, target: Collection) -> tuple[RunWarning, ...]:
+    """That photographs are read by no encoder because none is installed."""
     wanted = config.encoder == AUTO_ENCODER and config.backbone == "auto" and not installed_encoders("images")
     if not wanted or not all(map(are_photographs, (source, target))):
         return ()
-    return (
-        "no pre-trained encoder is installed, which on photographs gives far better features than training from "
-        f"nothing: {install_command('images')}",
-    )
+    return (RunWarning(WarningCode.NO_ENCODER, {"command": install_command("images")}),)
 
 
 def are_photographs(domain: Collection) -> bool:

@@ -6,20 +6,42 @@ import platform
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
+from functools import partial
 from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
+from torch import Tensor
 
 from calida.adaptation import Adapted, RunOptions, adapt_with, load
 from calida.allocator import keep_freed_memory
-from calida.data import INSIDE, Collection, Labeled, SavedPreparation, read_collection, split_validation, take
+from calida.data import (
+    INSIDE,
+    Collection,
+    Labeled,
+    SavedPreparation,
+    UnreadableImageError,
+    decode_image,
+    read_collection,
+    split_validation,
+    take,
+)
 from calida.errors import InputError, MissingExtraError
 from calida.files import locked
 from calida.objective import Weighted
 from calida.recipes import DEFAULT_RECIPE, FEATURES_RECIPE, default_recipe
-from calida.report import RunPredictions, RunResults, compute_metrics, gather, measure_groups, write_report
+from calida.report import (
+    RunPredictions,
+    RunResults,
+    compute_metrics,
+    gather,
+    judge_results,
+    measure_groups,
+    thumbnails,
+    write_report,
+)
 from calida.runs.config import FORMAT, NO_ENCODER, RunConfig
 from calida.runs.data import ReadingProgress, RunData, domain_seeds, open_data, read_truth
 from calida.runs.folder import RunFolder, prediction_columns, write_predictions
@@ -191,11 +213,14 @@ def _finish(
     assert trust is not None
     mapped = {} if draw else {"on_map": 0}
     truth = folder.read_truth() if data.truth is None else data.truth
-    predictions, prediction = gather(adapted, validation, data.target.samples, truth, **mapped)
-    columns = prediction_columns(data.target.collection, prediction, data.preparation.classes)
+    shown = partial(_thumbnails, data.target.collection) if draw else None
+    predictions, prediction = gather(adapted, validation, data.target.samples, truth, shown, **mapped)
+    classes, right = data.preparation.classes, adapted.right
+    columns = prediction_columns(data.target.collection, prediction, classes, right=right)
     write_predictions(folder.predictions, columns)
     metrics = {
         "format": FORMAT,
+        "place": str(folder.path),
         "classes": list(data.preparation.classes),
         "data": {
             "source": {"origin": config.source, "notes": list(data.preparation.source_notes)},
@@ -204,6 +229,7 @@ def _finish(
                 "notes": list(data.preparation.target_notes),
                 "total": data.target.collection.total,
             },
+            "findings": [one.to_json() for one in data.findings],
         },
         "columns": _columns(data, config.seed) if draw else None,
         "recipe": adapted.recipe.name,
@@ -219,6 +245,30 @@ def _finish(
         "versions": {"calida": __version__, "torch": torch.__version__, "python": platform.python_version()},
     }
     return publish(folder, predictions, metrics, (data.target.collection.named_by, data.target.collection.names), draw)
+
+
+def _thumbnails(target: Collection, rows: Tensor) -> np.ndarray:
+    """Images as the user has them, where an encoder has made features of them: [I, 3, H, W], empty if they are none."""
+    if not target.is_images:
+        return np.zeros((0,), np.uint8)
+    if isinstance(target.samples, Tensor):
+        return thumbnails(target.samples, rows)
+    small = [_thumbnail(Path(target.samples[row])) for row in rows.tolist()]
+    height, width = (max((one.shape[side] for one in small), default=1) for side in (1, 2))
+    framed = np.zeros((len(small), 3, height, width), np.uint8)  # in the middle of a frame that holds them all
+    for place, one in enumerate(small):
+        top, left = (height - one.shape[1]) // 2, (width - one.shape[2]) // 2
+        framed[place, :, top : top + one.shape[1], left : left + one.shape[2]] = one
+    return framed
+
+
+def _thumbnail(path: Path) -> np.ndarray:
+    """One image; nothing of a file that has gone or changed since it was read, for which no run is to be lost."""
+    try:
+        small: np.ndarray = thumbnails(decode_image(path, 3)[None], torch.tensor([0]))[0]
+        return small
+    except UnreadableImageError:
+        return np.zeros((3, 1, 1), np.uint8)
 
 
 def _columns(data: RunData, seed: int) -> Mapping[str, Any] | None:
@@ -239,11 +289,13 @@ def publish(
         **compute_metrics(predictions),
         **{k: v for k, v in metrics.items() if k not in ("source_only", "adapted")},
     }
+    results = RunResults(metrics, folder.read_rounds(), predictions, *names)
+    metrics["verdict"] = judge_results(results).to_json()
     if draw:
         folder.write_arrays(predictions)
     folder.write_metrics(metrics)
     if draw:
-        write_report(folder.report, RunResults(metrics, folder.read_rounds(), predictions, *names))
+        write_report(folder.report, results)
     return metrics
 
 

@@ -145,6 +145,22 @@ class RunFolder:
             return None
         return torch.from_numpy(truth) if len(truth) else None
 
+    def read_right(self, names: Sequence[str], prediction: Prediction) -> Tensor | None:
+        """How likely these answers are right, [N], if all are of samples that the run has judged; None otherwise.
+
+        A name alone is no proof: the prediction has to be the one that was judged, too.
+        """
+        try:
+            kept = self.read_arrays()
+            places = {name: row for row, name in enumerate(self.read_names(kept)[1])}
+        except CheckpointError:
+            return None
+        if not len(kept.right) or len(places) < len(kept.right) or not places.keys() >= set(names):
+            return None
+        rows = [places[name] for name in names]
+        same = np.allclose(np.exp(kept.after.target[rows]), prediction.probabilities.numpy(), atol=1e-3)
+        return torch.from_numpy(kept.right[rows]).double() if same else None
+
     def read_names(self, predictions: RunPredictions) -> tuple[str, list[str]]:
         """What predictions.csv names its samples by, and the names, which are in the order of the predictions.
 
@@ -179,9 +195,11 @@ def prediction_columns(
     classes: Sequence[str],
     kept: Tensor | None = None,
     sets: Tensor | None = None,
+    right: Tensor | None = None,
 ) -> list[tuple[str, list[Any]]]:
     """A line a sample: path or row, label, probability, entropy, aleatoric, epistemic, one probability a class.
 
+    With `right`, [N], a column before the classes' own says how likely the label is right.
     With `kept`, samples that are not are left without a label, and a last column says so. With `sets`, [N, K] booleans,
     two more columns say how many classes a sample's set has, and which, as a JSON list.
     """
@@ -192,6 +210,7 @@ def prediction_columns(
         ("label", [classes[label] if answer else "" for label, answer in labels]),
         ("probability", prediction.confidence.tolist()),
         *((name, getattr(prediction, name).tolist()) for name in ("entropy", "aleatoric", "epistemic")),
+        *([] if right is None else [("right", right.tolist())]),
         *((f"p_{name}", column.tolist()) for name, column in zip(classes, prediction.probabilities.T, strict=True)),
     ]
     if sets is not None:

@@ -63,7 +63,8 @@ def write_label_files(path: Path, budget: int, out: Path | None = None, seed: in
         raise InputError(f"{place} is a file; the sheet needs a folder", "out")
     if files.labels.exists() and any(word for _, word in _read_answers(files.labels)):
         raise InputError(f"{files.labels} has labels in it already, which are not replaced: name another folder", "out")
-    right = torch.from_numpy(predictions.after.target).double().amax(-1).exp()
+    known, sure = predictions.right, torch.from_numpy(predictions.after.target).double().amax(-1).exp()
+    right = torch.from_numpy(known).double() if len(known) else sure
     design = draw_design(right, budget, Seeds(seed).at("label").generator("design"))
     items = _show(config, path, names, design.rows.tolist())
     record = {

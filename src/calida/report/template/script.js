@@ -26,10 +26,10 @@
   const choose = (wanted) => {
     filter.value = wanted;
     for (const chip of chips) chip.setAttribute("aria-pressed", String(chip.dataset.class === wanted));
-    for (const mark of document.querySelectorAll("svg [data-class]")) {
+    for (const mark of document.querySelectorAll("details svg [data-class], details .bar-row[data-class]")) {
       mark.classList.toggle("faded", wanted !== "" && mark.dataset.class !== wanted);
     }
-    for (const group of document.querySelectorAll(".group")) {
+    for (const group of document.querySelectorAll("#samples .group")) {
       group.hidden = wanted !== "" && group.dataset.class !== wanted;
     }
   };
@@ -37,6 +37,14 @@
   for (const chip of chips) {
     chip.addEventListener("click", () => choose(filter.value === chip.dataset.class ? "" : chip.dataset.class));
   }
+
+  // A link into the details unfolds them, and paper has nothing to unfold.
+  const unfold = (one) => { if (one && one.tagName === "DETAILS") one.open = true; };
+  for (const link of document.querySelectorAll('a[href^="#"]')) {
+    link.addEventListener("click", () => unfold(document.getElementById(link.hash.slice(1))));
+  }
+  unfold(document.getElementById(location.hash.slice(1)));
+  window.addEventListener("beforeprint", () => document.querySelectorAll("details.card").forEach(unfold));
 
   const dark = () => root.dataset.theme
     ? root.dataset.theme === "dark" : window.matchMedia("(prefers-color-scheme: dark)").matches;
