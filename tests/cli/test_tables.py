@@ -49,6 +49,27 @@ def test_rows_have_the_names_that_were_asked_for(place):
     assert again == pytest.approx(measured)
 
 
+def test_what_the_panel_says_of_each_answer_is_kept_and_decides_who_is_answered(place):
+    """The run's own target is ordered by how likely each answer is right; rows that nobody judged by confidence."""
+    right = [float(row["right"]) for row in read_csv(place / "run" / "predictions.csv")]
+    with np.load(place / "run" / "predictions.npz") as arrays:
+        np.testing.assert_allclose(arrays["right"], right, rtol=1e-5)
+    estimate = json.loads((place / "run" / "metrics.json").read_text())["trust"]["accuracy"]["value"]
+    assert np.mean(right) == pytest.approx(estimate, abs=1e-3)  # the panel's probabilities are made to agree with it
+    done = succeed(*("predict", "run", "target.parquet", "--coverage", 0.5, "--out", "half.csv", "--json"), cwd=place)
+    rows = read_csv(place / "half.csv")
+    kept = np.array([row["abstained"] == "no" for row in rows])
+    assert kept.sum() == 75
+    assert np.array(right)[kept].min() >= np.array(right)[~kept].max() - 1e-6
+    assert json.loads(done.stdout)["expected_risk"] == pytest.approx(1 - np.array(right)[kept].mean(), abs=1e-5)
+    succeed("predict", "run", "target.parquet", "--coverage", 0.5, "--order-by", "entropy", "--out", "e.csv", cwd=place)
+    entropy = np.array([float(row["entropy"]) for row in read_csv(place / "e.csv")])
+    kept = np.array([row["abstained"] == "no" for row in read_csv(place / "e.csv")])
+    assert entropy[kept].max() <= entropy[~kept].min() + 1e-6
+    succeed("predict", "run", "more.tsv", "--coverage", 0.5, "--out", "unjudged.csv", cwd=place)
+    assert "right" not in read_csv(place / "unjudged.csv")[0]
+
+
 def test_new_rows_are_predicted_as_they_come(place):
     succeed("predict", "run", "more.tsv", "--out", "more.csv", cwd=place)
     rows = read_csv(place / "more.csv")
