@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from calida.adaptation import Trust
+from calida.run_warnings import RunWarning
 from calida.validation import VALIDATORS
 
 
@@ -24,6 +25,7 @@ class SavedData:
 
     source: SavedDomain
     target: SavedDomain
+    findings: tuple[RunWarning, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -63,6 +65,7 @@ class SavedMetrics:
     training_seconds: float
     source_only: SavedSide
     adapted: SavedSide
+    place: str = "RUN"
 
     def __post_init__(self) -> None:
         if len(self.classes) < 2 or len(set(self.classes)) < len(self.classes):
