@@ -40,7 +40,7 @@ from calida.seeds import Seeds
 from calida.training import Domains, Phase, PseudoLabels, build_steps, train
 from reproduction.memory import EveryGraph
 
-SHAPE, BATCH, CLASSES, STEPS = (3, 32, 32), 128, 10, 4
+SHAPE, BATCH, CLASSES, STEPS = (3, 32, 32), 128, 10, 2
 
 
 def network(sampled: Sampled = "none") -> Classifier:
