@@ -7,7 +7,7 @@ import polars as pl
 import pytest
 import torch
 from commands import calida_command, read_csv, succeed
-from PIL import Image
+from pictures import color_photographs
 
 from calida.data import read_collection
 from calida.encoders import PACKAGED, install_command, installed_encoders, own_encoder
@@ -18,22 +18,6 @@ from calida.seeds import Seeds
 BRIEF = ["--set", "epochs=3", "--set", "rounds=2", "--set", "batch_size=8"]
 needs_images = pytest.mark.skipif(not PACKAGED["efficientnet-lite0"].is_installed(), reason=install_command("images"))
 needs_text = pytest.mark.skipif(not PACKAGED["minilm"].is_installed(), reason=install_command("texts"))
-
-
-def color_photographs(folder, count, seed, light=1.0):
-    """Red stripes and blue checks with noise, 80 pixels: two classes that any features tell apart."""
-    rng = np.random.default_rng(seed)
-    for index in range(count):
-        image = rng.integers(0, 60, (80, 80, 3))
-        wide = int(rng.integers(5, 9))
-        lines = (np.arange(80) // wide) % 2
-        kind = ("stripes", "checks")[index % 2]
-        pattern = np.tile(lines, (80, 1)) if kind == "stripes" else lines[:, None] ^ lines[None]
-        image[..., 0 if kind == "stripes" else 2] += 190 * pattern
-        place = folder / kind
-        place.mkdir(parents=True, exist_ok=True)
-        Image.fromarray((light * image).clip(0, 255).astype(np.uint8)).save(place / f"{index:02}.png")
-    return folder
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""`calida adapt` and `calida demo`: whole runs, with progress, that can be interrupted."""
+"""`calida adapt`: a whole run, with progress, that can be interrupted."""
 
 from __future__ import annotations
 
@@ -33,26 +33,6 @@ from calida.errors import InputError
 
 if TYPE_CHECKING:
     from calida.runs import Metrics, RunConfig
-
-# The target's digits have 8 pixels: a frame of 20 loses none of them and trains twice as fast as MNIST's 28.
-DEMO: dict[str, Any] = {
-    "source": "mnist-5k",
-    "target": "uci-digits",
-    "target_labels": "inside",
-    "size": 20,
-    # Network, rates and length are those that the README's figures were measured with.
-    "backbone": "compact",
-    "settings": {
-        "epochs": 20,
-        "rounds": 7,
-        "passes": 1,
-        "min_batches_per_epoch": 1,
-        "min_batches_per_round": 1,
-        "pretraining.learning_rate": 2e-3,
-        "pretraining.warmup_fraction": 0.0,
-        "adaptation.learning_rate": 2e-3,
-    },
-}
 
 
 def adapt(
@@ -260,47 +240,12 @@ def adapt(
     chosen = chosen.changed({"settings": parse_settings(set_ or [])})
     screen = Screen(quiet, as_json)
     folder = out or _new_folder(chosen)
-    metrics = _run(screen, chosen, folder, resume, _command_line())
+    metrics = run_config(screen, chosen, folder, resume, command_line())
     screen.show_files(folder)
     screen.result({"run": str(folder), **metrics})
 
 
-def demo(
-    out: Annotated[Path, typer.Option(help="The folder of the run; an earlier demo in it is replaced.")] = Path(
-        "runs/demo"
-    ),
-    seed: Annotated[int, typer.Option(help="Another seed, another run.")] = 0,
-    quiet: Quiet = False,
-    as_json: AsJson = False,
-) -> None:
-    """Adapt from 5,000 MNIST digits to 1,797 unlabelled UCI digits: real data, no download, no network.
-
-    The UCI labels are used once, at the end, to show what was gained.
-    """
-    from calida.runs import RunConfig, RunFolder
-
-    screen = Screen(quiet, as_json)
-    screen.say("Labeled: 5,000 MNIST digits of 28 x 28 pixels. Unlabelled: 1,797 UCI digits of 8 x 8 pixels.")
-    folder = RunFolder(out)
-    if folder.holds_run():
-        earlier = folder.read_config()
-        if (earlier.source, earlier.target) != (DEMO["source"], DEMO["target"]):
-            raise InputError(f"{out} holds another run; choose another --out")
-        folder.remove()
-    metrics = _run(screen, RunConfig().changed({**DEMO, "seed": seed}), out, False, _command_line())
-    before, after = (metrics[side]["oracle"] for side in ("source_only", "adapted"))
-    screen.say(
-        f"Without a single target label, accuracy on the new digits went from {before['accuracy']:.1%} to "
-        f"{after['accuracy']:.1%} and ECE from {before['ece']:.1%} to {after['ece']:.1%}, in "
-        f"{metrics['training_seconds']:.0f} s of training."
-    )
-    screen.show_files(out)
-    screen.say(f"Look at {folder.report.resolve()} in a browser, then try your own data:")
-    screen.say("  calida adapt --source FOLDER_WITH_CLASS_SUBFOLDERS --target FOLDER_OF_IMAGES")
-    screen.result({"run": str(out), **metrics})
-
-
-def _run(screen: Screen, config: RunConfig, folder: Path, resume: bool, command: str) -> Metrics:
+def run_config(screen: Screen, config: RunConfig, folder: Path, resume: bool, command: str) -> Metrics:
     """Execute with progress; an interruption leaves a run that can be resumed, and says how."""
     from calida.runs import RunFolder, execute
 
@@ -329,5 +274,6 @@ def _new_folder(config: RunConfig) -> Path:
     return path
 
 
-def _command_line() -> str:
+def command_line() -> str:
+    """The command as it was given."""
     return shlex.join(["calida", *sys.argv[1:]])

@@ -7,8 +7,9 @@ from typing import Annotated
 
 import typer
 
-from calida.cli.adapt import adapt, demo
+from calida.cli.adapt import adapt
 from calida.cli.data import data_app
+from calida.cli.demo import demo
 from calida.cli.encoders import cache_app, embed, encoders
 from calida.cli.label import label
 from calida.cli.options import AsJson

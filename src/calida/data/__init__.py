@@ -22,6 +22,7 @@ from calida.data.files.image_folders import check_printable
 from calida.data.files.numpy_files import load_arrays
 from calida.data.files.reading import INSIDE, Place, read_collection, read_labels
 from calida.data.files.tables import RowRange
+from calida.data.named.sample_photographs import write_parts
 from calida.data.named.store import NAMED, data_folder, fetch_named, is_present, named_path
 from calida.data.tables.encoders import fit_encoder
 from calida.data.tables.frames import as_frame, is_frame, named_frame
@@ -111,4 +112,5 @@ __all__ = [
     "take",
     "unify",
     "unit_range",
+    "write_parts",
 ]
