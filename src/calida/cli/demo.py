@@ -122,7 +122,7 @@ def _photographs(screen: Screen, folder: RunFolder, source: str | None, target: 
     metrics = run_config(screen, RunConfig().changed({**config, **given}), folder.path, False, command_line())
     before, after = (metrics[side]["oracle"]["accuracy"] for side in ("source_only", "adapted"))
     screen.say(
-        f"On features of {config['encoder']}, the source-only classifier told {before:.1%} of the prints right, and what "
+        f"By {config['encoder']}, the source-only classifier told {before:.1%} of the prints right, and what "
         f"was returned {after:.1%}. {len(classes)} photographs and a made-up shift show how such a run goes, and not "
         "how well it does on yours: calida demo --photos --source FOLDER --target FOLDER"
     )

@@ -25,7 +25,7 @@ _TONES = 5
 
 def carried_photographs() -> dict[str, Path]:
     """The photographs that are installed, by name."""
-    found = {}
+    found: dict[str, Path] = {}
     for (package, folder), files in _CARRIED.items():
         spec = importlib.util.find_spec(package)
         for place in [] if spec is None else list(spec.submodule_search_locations or ()):
