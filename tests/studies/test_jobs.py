@@ -9,7 +9,7 @@ import pytest
 from working import run_and_die, run_and_tell
 
 from calida import workers
-from calida.errors import InputError
+from calida.errors import CalidaError, InputError
 from calida.runs import RunFolder, execute
 from calida.studies import Engine, Results, job
 from calida.studies.job import finished_record, rounded, run_job
@@ -140,16 +140,20 @@ def test_a_scheduler_that_is_not_there(monkeypatch):
         pass
 
 
+# What a record has beside its identity.
+FINISHED = {"returned": {}, "rounds": [], "training_seconds": 1.0, "seconds": 1.0}
+
+
 def test_results_are_kept_by_task_and_read_back(task, tmp_path):
     store = Results(tmp_path)
     jobs = [replace(task, name=name).job("rer-1", seed) for name, seed in (("one", 1), ("one", 0), ("two", 0))]
     for one in jobs:
-        store.add({"key": one.key, **one.identity()})
+        store.add({"key": one.key, **one.identity(), **FINISHED})
     assert [json.loads(line)["seed"] for line in (tmp_path / "one.jsonl").read_text().splitlines()] == [0, 1]
     assert Results(tmp_path).records == store.records
     assert set(store.records) == {one.key for one in jobs}
     (tmp_path / "one.jsonl").write_text('{"key": "a"')
-    with pytest.raises(InputError, match=r"line 1 of .*one.jsonl is no record"):
+    with pytest.raises(CalidaError, match=r"line 1 of .*one.jsonl "):
         Results(tmp_path)
 
 
@@ -157,7 +161,7 @@ def test_a_record_older_than_a_setting_is_still_the_same_run(task, tmp_path):
     one = task.job("rer-1", 0)
     identity = one.identity()
     del identity["settings"]["gradient_variance"]["share"]  # at its default in this recipe
-    Results(tmp_path).add({"key": "what it was then", **identity})
+    Results(tmp_path).add({"key": "what it was then", **identity, **FINISHED})
     assert set(Results(tmp_path, FLAT_NAMES).records) == {one.key}
 
 
@@ -172,7 +176,7 @@ def test_a_record_without_groups_of_settings_is_still_the_same_run(task, tmp_pat
         if f"{group}.{name}" in names  # the others came later
     }
     identity = {name: value for name, value in one.identity().items() if name != "precision"}
-    Results(tmp_path).add({"key": "what it was then", **identity, "settings": flat})
+    Results(tmp_path).add({"key": "what it was then", **identity, **FINISHED, "settings": flat})
     assert set(Results(tmp_path, FLAT_NAMES).records) == {one.key}
 
 
