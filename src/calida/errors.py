@@ -39,10 +39,14 @@ class NonFiniteError(CalidaError, ArithmeticError):
     """A loss term became infinite or NaN; training stopped before the step was taken."""
 
 
+class CalidaWarning(UserWarning):
+    """Something that is not wrong but may surprise."""
+
+
 def warn_user(sentence: str) -> None:
     """Warn of something that is not wrong but may surprise, at the line outside this package that led to it."""
     level, frame = 2, inspect.currentframe()
     frame = frame and frame.f_back
     while frame is not None and frame.f_globals.get("__name__", "").split(".")[0] == __name__.split(".")[0]:
         level, frame = level + 1, frame.f_back
-    warnings.warn(sentence, UserWarning, stacklevel=level)
+    warnings.warn(sentence, CalidaWarning, stacklevel=level)

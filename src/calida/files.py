@@ -26,12 +26,13 @@ else:
 
 
 _SECONDS_BETWEEN_TURNS = 0.5
+_UNFINISHED = ".writing-"
 
 
 def write_atomically(path: Path, content: bytes) -> None:
     """Write beside the destination, flush to disk, then rename over it; WriteError names what could not be written."""
     with writing(path):
-        handle, temporary = tempfile.mkstemp(prefix=".writing-", dir=path.parent)
+        handle, temporary = tempfile.mkstemp(prefix=_UNFINISHED, dir=path.parent)
         try:
             with os.fdopen(handle, "wb") as file:
                 file.write(content)
@@ -43,6 +44,11 @@ def write_atomically(path: Path, content: bytes) -> None:
             with suppress(OSError):  # what went wrong before is what counts
                 Path(temporary).unlink(missing_ok=True)
             raise
+
+
+def unfinished_files(folder: Path) -> list[Path]:
+    """What `write_atomically` was writing when its process was killed, or is writing now."""
+    return list(folder.glob(f"{_UNFINISHED}*"))
 
 
 @contextmanager
@@ -67,14 +73,14 @@ def make_folder(path: Path) -> Path:
     return path
 
 
-_UNPACKED, _RATIO = 1 << 30, 100
+_UNPACKED, _RATIO = 1 << 28, 100
 
 
 def check_unpacked(path: Path, packed: int, unpacked: int) -> None:
-    """Refuse a file that would unpack to more than 1 GB and more than a hundred times what it takes on disk."""
+    """Refuse a file that would unpack to more than 256 MB and more than a hundred times what it takes on disk."""
     if unpacked > max(_UNPACKED, _RATIO * packed):
         raise InputError(
-            f"{path} unpacks to {unpacked / 1e9:,.1f} GB or more from {packed / 1e6:,.1f} MB, which no honest data do: "
+            f"{path} unpacks to {unpacked / 1e9:,.2f} GB or more from {packed / 1e6:,.1f} MB, which no honest data do: "
             "unpack it yourself if they are"
         )
 

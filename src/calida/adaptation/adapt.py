@@ -8,12 +8,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from torch import Tensor
 
 from calida.adaptation.adapted import Adapted
 from calida.adaptation.auto import try_recipes
 from calida.adaptation.auto_model import try_models
-from calida.adaptation.checks import Array, check_domains, whole
+from calida.adaptation.checks import Array, check_domains, check_kinds, whole
 from calida.adaptation.finetune import Tuning, train_and_tune
 from calida.adaptation.frames import encode_frames, frame_preparation
 from calida.adaptation.models import AUTO, is_network
@@ -23,14 +24,18 @@ from calida.data import (
     ImageFiles,
     Labeled,
     Scale,
+    as_inputs,
     as_labels,
+    check_sizes,
     class_indices,
+    is_frame,
     listed_labels,
     split_validation,
     take,
 )
 from calida.data import class_names as labels_of
 from calida.errors import InputError
+from calida.model import MOST_CLASSES
 from calida.objective import Weighted
 from calida.recipes import DEFAULT_RECIPE, Recipe
 from calida.seeds import Seeds
@@ -66,8 +71,23 @@ def adapt(
     `oracle_labels` are the target's true labels, if known: they only add "oracle" figures to the history and never
     reach training.
     """
+    gathered = RunOptions.of(recipe, options)
+    gathered.check()
+    check_kinds(
+        class_names=(class_names if not isinstance(class_names, str) else 0, Sequence | np.ndarray | None),
+        start=(start, Adapted | None),
+        folder=(folder, str | os.PathLike | None),
+        resume=(resume, bool),
+        terms=(terms, Mapping | None),
+    )
+    if observe is not None and not callable(observe):
+        raise InputError(f"observe is a function of one event, not {observe!r}")
+    if gathered.on_mismatch == "match":
+        raise InputError("on_mismatch=match is for files; of arrays, bring both to one scale")
+    if gathered.on_mismatch == "stop":
+        _check_units(source, target)
     return adapt_with(
-        RunOptions.of(recipe, options),
+        gathered,
         source,
         target,
         num_classes=num_classes,
@@ -100,6 +120,8 @@ def adapt_with(
     options.check()
     options = replace(options, seed=whole(options.seed, "seed"))
     num_classes = None if num_classes is None else whole(num_classes, "num_classes", 2)
+    if num_classes is not None and num_classes > MOST_CLASSES:
+        raise InputError(f"num_classes is at most {MOST_CLASSES:,}, not {num_classes:,}")
     source, class_names = named_labels(source, class_names)
     if class_names is not None and len(class_names) != (num_classes or len(class_names)):
         raise InputError(f"class_names has {len(class_names)} names, and num_classes is {num_classes}")
@@ -151,6 +173,15 @@ def _truth(labels: Any, count: int, classes: int, names: Sequence[str] | None) -
     words = listed_labels(labels)
     found = labels if words is None or names is None else class_indices(words, names, "oracle_labels")
     return as_labels(found, count, classes, "oracle")[0]
+
+
+def _check_units(source: Any, target: Any) -> None:
+    """Refuse vectors of which a column is in another unit in the target, as is done with files."""
+    if not isinstance(source, tuple | list) or len(source) != 2 or is_frame(source[0]) or is_frame(target):
+        return  # encoded first, or refused
+    x, other = as_inputs(source[0], "source"), as_inputs(target, "target")
+    if x.ndim == other.ndim == 2 and x.shape[1:] == other.shape[1:]:
+        check_sizes(Scale.of(x), other, "target", "source")
 
 
 def _ignore(event: RunEvent) -> None:

@@ -11,17 +11,27 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from calida.adaptation.checks import choose_device, whole
+from calida.adaptation.checks import check_kinds, choose_device, whole
 from calida.adaptation.models import CANNOT_BE_SAVED, blank_classifier, check_shapes
 from calida.adaptation.new_samples import open_new
 from calida.adaptation.summary import as_html, as_text
-from calida.data import Loaded, Loading, SavedPreparation, Scale, Values, as_inputs, check_scale, is_collected
+from calida.data import (
+    Loaded,
+    Loading,
+    SavedPreparation,
+    Scale,
+    Values,
+    as_inputs,
+    check_scale,
+    check_sizes,
+    is_collected,
+)
 from calida.devices import has_bf16
 from calida.errors import CheckpointError, InputError
 from calida.estimation import Estimate, SetCalibration, check_level
 from calida.json_values import from_json, to_json
 from calida.model import AnyClassifier, Classifier, Network, Prediction, predict
-from calida.recipes import Recipe
+from calida.recipes import MOST_SAMPLES, Recipe
 from calida.run_warnings import RunWarning
 from calida.seeds import Seeds
 from calida.training import (
@@ -143,10 +153,13 @@ class Adapted:
 
         Probabilities are calibrated; `raw` gives the network's own.
         """
+        check_kinds(raw=(raw, bool), monte_carlo_dropout=(monte_carlo_dropout, bool), on_mismatch=(on_mismatch, str))
+        if on_mismatch not in ("stop", "ignore"):
+            raise InputError(f"on_mismatch is stop or ignore here, not {on_mismatch!r}")
         if is_collected(x):
             loading = Loading(skip_unreadable=skip_unreadable, max_pixels=max_pixels)
             loaded = self.read(x, domain, on_mismatch, loading, self.classifier.device)
-            said = self.predict(loaded.samples, num_samples, batch_size, monte_carlo_dropout, raw)
+            said = self.predict(loaded.samples, num_samples, batch_size, monte_carlo_dropout, raw, on_mismatch="ignore")
             return replace(said, names=loaded.collection.names)
         inputs = as_inputs(x, "the input")
         if isinstance(inputs, Tensor) and self._is_of_another_size(inputs):
@@ -157,10 +170,15 @@ class Adapted:
             raise InputError(
                 f"samples have shape {tuple(inputs.shape[1:])}; this classifier reads {self.network.input_shape}"
             )
-        check_scale("the source that this classifier was trained on", self.network.scale, "the input", Scale.of(inputs))
+        trained_on = "the source that this classifier was trained on"
+        check_scale(trained_on, self.network.scale, "the input", Scale.of(inputs))
+        if on_mismatch == "stop":
+            check_sizes(self.network.scale, inputs, "the input", trained_on)
         if num_samples is None:
             num_samples = max(self.recipe.posterior.num_samples, _DROPOUT_SAMPLES if monte_carlo_dropout else 1)
         samples, rows = whole(num_samples, "num_samples", 1), whole(batch_size, "batch_size", 1)
+        if samples > MOST_SAMPLES:
+            raise InputError(f"num_samples is at most {MOST_SAMPLES:,}, which more would not change, not {samples:,}")
         prediction = predict(self.classifier, inputs, samples, Seeds(self.seed), rows, monte_carlo_dropout)
         if self.trust is not None and self.trust.decision.returned == Returned.AVERAGE and self.source_only is not None:
             other = self.source_only.classifier
@@ -215,6 +233,7 @@ class Adapted:
 
     def save(self, folder: str | os.PathLike[str]) -> Path:
         """Write the classifier (safetensors and JSON, atomically); `calida.load` reads it back."""
+        check_kinds(folder=(folder, str | os.PathLike))
         if not self.classifier.storable:
             raise InputError(CANNOT_BE_SAVED)
         if self.source_only is not None:
@@ -243,6 +262,7 @@ def load(
     backbone: nn.Module | None = None,
 ) -> Adapted:
     """Read a saved classifier or the folder of a run; one with a backbone of your own needs that module again."""
+    check_kinds(folder=(folder, str | os.PathLike), backbone=(backbone, nn.Module | None))
     adapted = read_adapted(Path(folder), _ADAPTED, device, backbone)
     if not has_bundle(Path(folder), SOURCE_ONLY_FILES):
         return adapted

@@ -3,9 +3,15 @@
 from __future__ import annotations
 
 import operator
+import os
+import reprlib
+import typing
+from collections.abc import Mapping, Sequence
+from numbers import Real
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 from numpy.typing import ArrayLike
 from safetensors import SafetensorError
@@ -41,6 +47,27 @@ def whole(value: Any, name: str, least: int | None = None) -> int:
     if least is not None and number < least:
         raise InputError(f"{name} must be at least {least}, not {number}")
     return number
+
+
+def check_kinds(**given: tuple[Any, Any]) -> None:
+    """Refuse arguments of the wrong kind: for each name a value, and the types that it may have."""
+    for name, (value, kinds) in given.items():
+        truth = isinstance(value, bool | np.bool_)
+        if not (isinstance(value, kinds) or truth) or (truth and bool not in (typing.get_args(kinds) or (kinds,))):
+            allowed = [one for one in typing.get_args(kinds) or (kinds,) if one is not type(None)]
+            words = " or ".join(_KINDS.get(one, one.__name__) for one in allowed)
+            raise InputError(f"{name} is {words}, not {reprlib.repr(value)}")
+
+
+_KINDS = {
+    str: "a word",
+    Real: "a number",
+    bool: "True or False",
+    Mapping: "a mapping from names to values",
+    Sequence: "a list",
+    np.ndarray: "an array",
+    os.PathLike: "a path",
+}
 
 
 def usable_folder(folder: Path) -> Path:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import os
 import typing
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
+from numbers import Real
 from typing import Any
 
 import torch
 from torch import nn
 
-from calida.adaptation.checks import choose_device, whole
+from calida.adaptation.checks import check_kinds, choose_device, whole
 from calida.adaptation.models import AUTO, fitted_recipe, is_network
 from calida.errors import InputError
 from calida.estimation import DEFAULT_CALIBRATION, check_calibration
@@ -40,6 +42,7 @@ class RunOptions:
     calibration: str = DEFAULT_CALIBRATION  # how probabilities are calibrated
     guard: bool = True  # ends a run that collapses, and returns source-only unless something says that adapting helped
     quick: bool = False  # a recipe cut short, for a first look in about a fifth of the time
+    on_mismatch: str = "stop"  # where a column is in another unit; "ignore" takes it as it is, "match" is for files
     settings: Mapping[str, Any] = field(default_factory=dict)
 
     @staticmethod
@@ -67,6 +70,21 @@ class RunOptions:
 
     def check(self) -> None:
         """Refuse what no run could use, before any data are read."""
+        check_kinds(
+            recipe=(self.recipe, str | Recipe),
+            validation=(self.validation, Real),
+            choice=(self.choice, str),
+            calibration=(self.calibration, str),
+            guard=(self.guard, bool),
+            head=(self.head, str),
+            precision=(self.precision, str),
+            compile=(self.compile, bool),
+            backbone_weights=(self.backbone_weights, str | os.PathLike | None),
+            on_mismatch=(self.on_mismatch, str),
+            settings=(self.settings, Mapping),
+        )
+        if self.on_mismatch not in ("stop", "match", "ignore"):
+            raise InputError(f"on_mismatch is one of stop, match, ignore, not {self.on_mismatch!r}")
         self.recipes()
         whole(self.seed, "seed")
         check_rule(self.choice)

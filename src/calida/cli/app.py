@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sys
-from typing import Annotated
+import warnings
+from typing import Annotated, Any
 
 import typer
 
@@ -17,7 +18,7 @@ from calida.cli.results import evaluate, predict, report
 from calida.cli.screen import Screen
 from calida.cli.select import select
 from calida.cli.study import study
-from calida.errors import CalidaError, InputError
+from calida.errors import CalidaError, CalidaWarning, InputError
 from calida.terminal import plain
 from calida.version import __version__
 
@@ -32,6 +33,8 @@ app = typer.Typer(
 
 def run() -> None:
     """Run a command; what the user can mend is one sentence and exit code 2."""
+    warnings.showwarning = _show_warning  # type: ignore[assignment]
+    warnings.simplefilter("always", CalidaWarning)
     try:
         app()
     except CalidaError as error:
@@ -46,6 +49,17 @@ def run() -> None:
             raise
         Screen().error(f"there is not enough memory for this: {_first_line(error)}; give fewer or smaller samples")
         sys.exit(2)
+
+
+_usual = warnings.showwarning
+
+
+def _show_warning(message: Warning | str, category: type[Warning], *place: Any, **more: Any) -> None:
+    """Our own warnings as a sentence; those of others as Python shows them."""
+    if issubclass(category, CalidaWarning):
+        Screen().error(f"note: {message}")
+    else:
+        _usual(message, category, *place, **more)
 
 
 def _is_out_of_memory(error: RuntimeError) -> bool:

@@ -125,7 +125,7 @@ def predict(
         adapted.check_sets(sets)
     loading = loading_of(skip_unreadable, max_pixels, workers)
     loaded = open_new(data, preparation, loading, False, label, domain, check, device)
-    own = adapted.predict(loaded.samples, num_samples=samples, raw=True)
+    own = adapted.predict(loaded.samples, samples, raw=True, on_mismatch="ignore")  # checked when it was read
     prediction = own if raw else own.tempered(adapted.temperature)
     right = None if raw else RunFolder(run).read_right(loaded.collection.names, prediction)
     kept = None
@@ -229,7 +229,7 @@ def _evaluate_other(
     loaded = open_new(data, preparation, loading, True, label, "target", check_scale, device)
     truth = class_indices(loaded.collection.labels or (), preparation.classes, data)
     sides = {"source_only": adapted.source_only or adapted, "adapted": adapted}
-    said = {name: side.predict(loaded.samples) for name, side in sides.items()}
+    said = {name: side.predict(loaded.samples, on_mismatch="ignore") for name, side in sides.items()}
     found: Metrics = {
         name: {"oracle": measure_answers(prediction.log_probs, truth)} for name, prediction in said.items()
     }

@@ -2,7 +2,16 @@
 
 from calida.data.arrays.augment import UNCHANGED, Augmentation, photograph_views
 from calida.data.arrays.batches import SourceBatch, TargetBatch, num_batches, shuffled_batches
-from calida.data.arrays.checks import Labeled, Scale, as_inputs, as_labels, check_scale, check_shape, split_validation
+from calida.data.arrays.checks import (
+    Labeled,
+    Scale,
+    as_inputs,
+    as_labels,
+    check_scale,
+    check_shape,
+    check_sizes,
+    split_validation,
+)
 from calida.data.arrays.decode import ImageSource, UnreadableImageError, decode_image, image_facts
 from calida.data.arrays.samples import (
     ImageFiles,
@@ -72,6 +81,7 @@ __all__ = [
     "check_printable",
     "check_scale",
     "check_shape",
+    "check_sizes",
     "class_indices",
     "class_names",
     "collect",

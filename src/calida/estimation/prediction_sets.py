@@ -16,6 +16,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
+from numbers import Real
 
 import torch
 from torch import Tensor
@@ -134,5 +135,5 @@ class SetCalibration:
 
 def check_level(level: float) -> None:
     """Refuse what is no share that sets could reach."""
-    if not 0 < level < 1:
-        raise InputError(f"the level of prediction sets is a share between 0 and 1, such as 0.9, not {level:g}")
+    if not isinstance(level, Real) or not 0 < level < 1:
+        raise InputError(f"the level of prediction sets is a share between 0 and 1, such as 0.9, not {level!r}")

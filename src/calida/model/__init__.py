@@ -5,6 +5,7 @@ from calida.model.average import follow, make_teacher
 from calida.model.backbones import BACKBONES, Backbone, build_backbone
 from calida.model.classifier import (
     CUSTOM,
+    MOST_CLASSES,
     Classifier,
     Network,
     Output,
@@ -28,6 +29,7 @@ __all__ = [
     "BACKBONES",
     "BRANCHES",
     "CUSTOM",
+    "MOST_CLASSES",
     "STANDARDIZED",
     "AnyClassifier",
     "Backbone",

@@ -8,6 +8,7 @@ from calida.recipes.named import (
     default_recipe,
     get_recipe,
 )
+from calida.recipes.groups import MOST_SAMPLES
 from calida.recipes.phases import finetuning_phase, phases
 from calida.recipes.quick import quick
 from calida.recipes.recipe import Recipe
@@ -17,6 +18,7 @@ __all__ = [
     "DEFAULT_FITTED_RECIPE",
     "DEFAULT_RECIPE",
     "FEATURES_RECIPE",
+    "MOST_SAMPLES",
     "RECIPES",
     "Recipe",
     "Settings",

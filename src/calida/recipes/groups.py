@@ -14,11 +14,15 @@ from calida.recipes.settings import (
     FROM_ZERO_OR_INF,
     POSITIVE,
     POSITIVE_OR_INF,
+    Constraint,
     Settings,
     at_least,
     setting,
 )
 from calida.selection import Ramp
+
+MOST_SAMPLES = 10_000  # of a mean whose error is then a hundredth of one draw's
+_SAMPLES = Constraint(f"a whole number from 1 to {MOST_SAMPLES}", lambda value: 1 <= value <= MOST_SAMPLES)
 
 
 @dataclass(frozen=True)
@@ -29,7 +33,7 @@ class Posterior(Settings):
     sampled: Literal["none", "top", "all"] = setting(
         "none", "dropout layers that draw weights, in prediction too: none, the top ones, or all"
     )
-    num_samples: int = setting(1, "Monte-Carlo samples M, each with its own masks and noise", at_least(1))
+    num_samples: int = setting(1, "Monte-Carlo samples M, each with its own masks and noise", _SAMPLES)
 
 
 @dataclass(frozen=True)

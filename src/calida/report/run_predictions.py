@@ -182,7 +182,7 @@ def gather(
 def _both_domains(model: Adapted, validation: Labeled, target: Samples) -> tuple[Prediction, Prediction]:
     """On source validation and target, at the classifier's temperature."""
     if model.predictions is None:
-        return model.predict(validation.x), model.predict(target)
+        return model.predict(validation.x), model.predict(target, on_mismatch="ignore")
     seen = model.predictions
     return seen.validation.tempered(model.temperature), seen.target.tempered(model.temperature)
 

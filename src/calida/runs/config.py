@@ -44,7 +44,6 @@ class RunConfig(RunOptions):
     target_labels: str | None = None
     start: str | None = None  # the folder of a run whose source-only classifier is where this one begins
     size: int | None = None
-    on_mismatch: str = "stop"
     skip_unreadable: bool = False
     memory: float = Loading.memory
     workers: int = Loading.workers
@@ -68,8 +67,6 @@ class RunConfig(RunOptions):
             raise InputError(f"memory is a number of GB from 0 up, and workers are 0 to {_MOST_WORKERS} processes")
         if self.max_pixels < 1:
             raise InputError(f"max_pixels is a number of pixels from 1 up, not {self.max_pixels}")
-        if self.on_mismatch not in ("stop", "match", "ignore"):
-            raise InputError(f"on_mismatch is one of stop, match, ignore, not {self.on_mismatch!r}")
         if self.encoder not in (AUTO_ENCODER, NO_ENCODER):
             check_encoder_name(self.encoder)
         if self.finetune and (self.encoder == NO_ENCODER or self.backbone not in ("auto", "linear")):

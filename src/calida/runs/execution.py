@@ -44,7 +44,7 @@ from calida.report import (
 )
 from calida.runs.config import FORMAT, NO_ENCODER, RunConfig
 from calida.runs.data import ReadingProgress, RunData, domain_seeds, open_data, read_truth
-from calida.runs.folder import RunFolder, prediction_columns, write_predictions
+from calida.runs.folder import RunFolder, digest_names, prediction_columns, write_predictions
 from calida.seeds import Seeds
 from calida.shift import compare_columns
 from calida.training import Observe, RunEvent, RunStarted
@@ -199,6 +199,7 @@ def _claim(folder: RunFolder, held: ExitStack, resume: bool) -> None:
     except BlockingIOError:
         raise InputError(f"another process is at work in {folder.path}; choose another folder", "out") from None
     _refuse_to_overwrite(folder, resume)
+    folder.remove_unfinished()
 
 
 def _finish(
@@ -288,6 +289,7 @@ def publish(
     metrics = {
         **compute_metrics(predictions),
         **{k: v for k, v in metrics.items() if k not in ("source_only", "adapted")},
+        "names": digest_names(*names),
     }
     results = RunResults(metrics, folder.read_rounds(), predictions, *names)
     metrics["verdict"] = judge_results(results).to_json()

@@ -14,8 +14,8 @@ from torch import Tensor
 
 from calida.data import Collection
 from calida.errors import CheckpointError
-from calida.files import read_toml, write_atomically, writing
-from calida.json_values import check_seal, from_json, parse_json, read_json, sealed
+from calida.files import read_toml, unfinished_files, write_atomically, writing
+from calida.json_values import check_seal, digest_values, from_json, parse_json, read_json, sealed
 from calida.model import Prediction
 from calida.report import RunPredictions
 from calida.runs.config import FORMAT, RunConfig
@@ -63,6 +63,11 @@ class RunFolder:
     def remove(self) -> None:
         """Remove the run and nothing else that may lie in the folder."""
         for file in self.files():
+            file.unlink(missing_ok=True)
+
+    def remove_unfinished(self) -> None:
+        """Remove what a process that was killed while it wrote has left; for whoever holds the folder."""
+        for file in unfinished_files(self.path):
             file.unlink(missing_ok=True)
 
     def remove_checkpoint(self) -> None:
@@ -127,6 +132,11 @@ class RunFolder:
         named, rounds, classes = self.read_names(predictions), self.read_rounds(), len(metrics["classes"])
         if predictions.after.target.shape[1] != classes or len(rounds) != metrics["rounds"]:
             raise CheckpointError(f"{self._metrics} is of another run than {self._arrays.name} or {self.rounds.name}")
+        if digest_names(*named) != metrics["names"]:
+            raise CheckpointError(
+                f"{self.predictions} is not as the run wrote it: names were changed; resuming the run writes it again",
+                "resume",
+            )
         if any(len(record.source.class_shares) != classes for record in rounds):
             raise CheckpointError(f"{self.rounds} is of another run than {self._metrics.name}")
         return FinishedRun(config, metrics, predictions, rounds, named)
@@ -183,6 +193,11 @@ class RunFolder:
                 "resume",
             )
         return header[0], [row[0] for row in rows]
+
+
+def digest_names(named_by: str, names: Sequence[str]) -> str:
+    """Of what samples are named by, and of all names in their order."""
+    return digest_values([named_by, list(names)])
 
 
 def _line(record: RoundRecord) -> str:

@@ -61,6 +61,7 @@ class SavedMetrics:
     seed: int
     trust: Trust
     validators: dict[str, float]
+    names: str  # a digest of those of the target's samples
     rounds: int
     training_seconds: float
     source_only: SavedSide

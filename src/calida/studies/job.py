@@ -185,7 +185,7 @@ def _by_samples(job: Job, config: RunConfig, adapted: Adapted) -> dict[str, Any]
     }
     return {
         str(count): {
-            name: to_json(describe_labeled(adapted.predict(x, num_samples=count, raw=True), labels))
+            name: to_json(describe_labeled(adapted.predict(x, count, raw=True, on_mismatch="ignore"), labels))
             for name, (x, labels) in parts.items()
         }
         for count in job.measured_with

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -10,7 +11,7 @@ from numpy.typing import ArrayLike
 from torch import Tensor
 
 from calida.data.arrays.samples import ImageFiles, Samples
-from calida.errors import InputError
+from calida.errors import InputError, warn_user
 from calida.seeds import Seeds
 
 _CHANNELS = (1, 3, 4)
@@ -47,7 +48,9 @@ def as_inputs(x: ArrayLike | Samples, name: str) -> Samples:
     if tensor.is_complex():
         raise InputError(f"{name} samples are complex numbers; give real ones")
     if tensor.dtype != torch.uint8:
-        tensor = tensor.to(torch.float32)
+        given, tensor = tensor, tensor.to(torch.float32)
+        if given.dtype == torch.float64 and bool((given.isfinite() & tensor.isinf()).any()):
+            raise InputError(f"{name} has values up to {float(given.abs().max()):.3g}, too large for 32 bits")
         broken = (~torch.isfinite(tensor)).flatten(1).any(1).nonzero().flatten()
         if len(broken):
             raise InputError(
@@ -113,18 +116,86 @@ def as_labels(y: ArrayLike | Tensor, count: int, num_classes: int | None, name: 
     return torch.from_numpy(labels), classes
 
 
+OTHER_UNIT, WORTH_A_WARNING = 50, 5  # drift moves a column; a factor like the first is another unit
+_NOTHING = 1e-12  # a column of zeros tells nothing
+_MANY = 30  # rows of which some would be of the usual size; fewer may all be small
+
+
 class Scale(NamedTuple):
-    """What the numbers of a domain are: bytes, read as 0..1, or floats with a range."""
+    """What the numbers of a domain are: bytes, read as 0..1, or floats with a range.
+
+    Floats also have mean and largest absolute values, one a column of vectors and one for all of an image.
+    """
 
     is_bytes: bool
     low: float
     high: float
+    magnitude: tuple[float, ...] = ()
+    largest: tuple[float, ...] = ()
 
     @staticmethod
     def of(x: Samples) -> Scale:
         if isinstance(x, ImageFiles):
             return Scale(True, 0.0, 255.0)
-        return Scale(x.dtype == torch.uint8, float(x.min()), float(x.max()))
+        is_bytes = x.dtype == torch.uint8
+        mean, largest = ((), ()) if is_bytes else column_sizes(x)
+        return Scale(is_bytes, float(x.min()), float(x.max()), mean, largest)
+
+    def compare(self, x: Samples) -> tuple[int, float] | None:
+        """The column of new samples that differs most in size from what is known, and by what factor; None if none can.
+
+        Columns that never leave -1..1 may be shares, or marks of a category, which are rare or frequent and no smaller
+        for it.
+        """
+        if not self.magnitude or not isinstance(x, Tensor) or x.dtype == torch.uint8:
+            return None
+        if len(self.magnitude) != (x.shape[1] if x.ndim == 2 else 1):
+            return None
+        return most_unlike(self.magnitude, self.largest, x, [size > 1 for size in self.largest])
+
+
+def most_unlike(
+    magnitude: Sequence[float], largest: Sequence[float], x: Tensor, shrinks: Sequence[bool]
+) -> tuple[int, float]:
+    """The column whose size differs most from mean and largest values that are known, and the factor.
+
+    A few rows may all have rare values: their mean tells little, and only values far beyond all that was seen count.
+    `shrinks` says of which columns smaller values would be another unit.
+    """
+    mean, most = (torch.tensor(part, dtype=torch.float64) for part in column_sizes(x))
+    usual, known = (torch.tensor(part, dtype=torch.float64) for part in (magnitude, largest))
+    told = (usual > _NOTHING) & (mean > _NOTHING)
+    beyond = most / known.clamp(min=_NOTHING)
+    factor = torch.where(told & (beyond >= OTHER_UNIT), beyond, 1.0)
+    if len(x) >= _MANY:
+        larger = torch.where(told & (most > known), mean / usual.clamp(min=_NOTHING), 1.0)
+        smaller = torch.where(told & torch.tensor(shrinks), usual / mean.clamp(min=_NOTHING), 1.0)
+        factor = torch.stack([factor, larger, smaller]).amax(0)
+    column = int(factor.argmax())
+    return column, float(factor[column])
+
+
+def column_sizes(x: Tensor) -> tuple[tuple[float, ...], tuple[float, ...]]:
+    """Mean and largest absolute values: of each column of vectors, or of all pixels of images."""
+    means, most = [], []
+    for rows in x.split(4096):
+        sizes = rows.double().abs() if x.ndim == 2 else rows.double().abs().flatten()[:, None]
+        means.append(sizes.sum(0) / (len(x) if x.ndim == 2 else x.numel()))
+        most.append(sizes.amax(0))
+    return tuple(torch.stack(means).sum(0).tolist()), tuple(torch.stack(most).amax(0).tolist())
+
+
+def check_sizes(known: Scale, x: Samples, name: str, trained: str) -> None:
+    """Refuse samples in another unit than those of the source; warn of what may be one."""
+    found = known.compare(x)
+    if found is None or found[1] < WORTH_A_WARNING:
+        return
+    column, factor = found
+    what = f"column {column} of {name}" if x.ndim == 2 else f"the values of {name}"
+    told = f"{what} {'is' if x.ndim == 2 else 'are'} of another size than in {trained}, by a factor of {factor:.3g}"
+    if factor >= OTHER_UNIT:
+        raise InputError(f"{told}: give both in one unit; on_mismatch=ignore takes them as they are", "on_mismatch")
+    warn_user(f"{told}: are they in one unit?")
 
 
 def check_scale(first_name: str, first: Scale, second_name: str, second: Scale) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
+from calida.data.arrays.checks import WORTH_A_WARNING
 from calida.data.arrays.samples import Samples, unit_range
 from calida.data.unify.image_statistics import statistics_of
 from calida.run_warnings import RunWarning, WarningCode
@@ -99,11 +100,11 @@ def _compare_vectors(source: Tensor, target: Tensor) -> list[RunWarning]:
     told = (spreads[0] > 1e-9) & (spreads[1] > 1e-9)
     ratio = (spreads[0] / spreads[1]).log().abs().exp()
     distance = (source.mean(0) - target.mean(0)).abs() / (spreads[0] + spreads[1])
-    odd = torch.where(told, torch.maximum(ratio / 10, distance / 5), 0.0)
-    if float(odd.max()) <= 1:
+    odd = torch.where(told, torch.maximum(ratio / WORTH_A_WARNING, distance / 5), 0.0)
+    if float(odd.max()) < 1:
         return []
     worst = int(odd.argmax())
-    values: dict[str, float] = {"feature": worst, "count": int((odd > 1).sum())}
+    values: dict[str, float] = {"feature": worst, "count": int((odd >= 1).sum())}
     for name, domain in (("source", source), ("target", target)):
         column = domain[:, worst]
         values |= {f"{name}_mean": float(column.mean()), f"{name}_std": float(column.std())}

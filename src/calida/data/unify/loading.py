@@ -11,12 +11,13 @@ import torch
 from torch import Tensor
 from torch.utils.data import Dataset
 
+from calida.data.arrays.checks import OTHER_UNIT, WORTH_A_WARNING
 from calida.data.arrays.decode import MAX_PIXELS, ImageSource, UnreadableImageError, decode_image
 from calida.data.arrays.samples import ImageFiles, Rows, Samples, read_ahead, row_slices
 from calida.data.files.collection import Collection
 from calida.data.unify.preparation import Preparation
 from calida.data.unify.values import Values
-from calida.errors import InputError
+from calida.errors import InputError, warn_user
 
 Progress = Callable[[int, int], None]
 _CHUNK = 64
@@ -77,13 +78,15 @@ def load_new(collection: Collection, preparation: Preparation, loading: Loading,
         if have != want:
             raise InputError(f"{collection.origin} has {have} features; this classifier reads {want}")
         odd = preparation.strange_column(collection.samples) if check_scale else None
-        if odd is not None:
-            name = repr(collection.columns[odd]) if collection.columns else str(odd)
-            raise InputError(
-                f"the column {name} of {collection.origin} is of another scale than the classifier was trained on"
-                f"{_TAKE_THEM}",
-                "on_mismatch",
+        if odd is not None and odd[1] >= WORTH_A_WARNING:
+            name = repr(collection.columns[odd[0]]) if collection.columns else str(odd[0])
+            told = (
+                f"the column {name} of {collection.origin} is of another scale than the classifier was trained on, "
+                f"by a factor of {odd[1]:.3g}"
             )
+            if odd[1] >= OTHER_UNIT:
+                raise InputError(f"{told}{_TAKE_THEM}", "on_mismatch")
+            warn_user(f"{told}: are they in one unit?")
         return load_samples(collection, preparation, loading)
     values = Values.of(collection.samples)
     fitting = preparation.for_values(values)

@@ -9,13 +9,12 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from calida.data.arrays.checks import OTHER_UNIT, most_unlike
 from calida.data.unify.values import Values
 from calida.json_values import from_json
 
-_OTHER_UNIT = 50  # drift moves a column; a factor like this is another unit
 _NOTHING = 1e-12  # a column of zeros tells nothing
 _LARGEST_SIDE = 1 << 14  # pixels
-_MANY = 30  # rows of which some would be of the usual size; fewer may all be small
 
 
 @dataclass(frozen=True)
@@ -143,21 +142,11 @@ class Preparation:
         level = self.background * levels.get((self.as_bytes, values.convention == "bytes"), 1.0)
         return replace(self, **values.steps(), background=level)
 
-    def strange_column(self, rows: Tensor) -> int | None:
-        """A column of new rows that is in another unit: far beyond all that was seen, or nowhere near what is usual.
-
-        A few rows may all have rare values: their mean tells little, and only the first counts.
-        """
+    def strange_column(self, rows: Tensor) -> tuple[int, float] | None:
+        """The column of new rows that is most unlike those that this was decided for in size, and by what factor."""
         if not self.magnitude:
             return None
-        sizes = rows.double().abs()
-        mean, usual = sizes.mean(0), torch.tensor(self.magnitude, dtype=torch.float64)
-        largest = torch.tensor(self.largest or self.magnitude, dtype=torch.float64)
-        strange = (sizes.amax(0) >= _OTHER_UNIT * largest) & (usual > _NOTHING)
-        if len(rows) >= _MANY:
-            strange |= (mean >= _OTHER_UNIT * usual) & (sizes.amax(0) > largest) & (usual > _NOTHING)
-            strange |= (usual >= _OTHER_UNIT * mean) & (mean > _NOTHING)
-        return int(strange.int().argmax()) if bool(strange.any()) else None
+        return most_unlike(self.magnitude, self.largest or self.magnitude, rows, [True] * len(self.magnitude))
 
 
 def column_sizes(x: Tensor, measured: Tensor) -> dict[str, Any]:
@@ -173,7 +162,7 @@ def odd_column(first: tuple[float, ...], second: tuple[float, ...]) -> int | Non
     """The column that differs most in size, if it is by a factor of 50 and more; a column of zeros tells nothing."""
     ratios = [max(a, b) / min(a, b) if min(a, b) > _NOTHING else 1.0 for a, b in zip(first, second, strict=True)]
     most = max(range(len(ratios)), key=lambda column: ratios[column])
-    return most if ratios[most] >= _OTHER_UNIT else None
+    return most if ratios[most] >= OTHER_UNIT else None
 
 
 def to_channels(batch: Tensor, channels: int) -> Tensor:
