@@ -20,7 +20,7 @@ from calida.training import Bundle, read_bundle, write_bundle
 from calida.training.checkpoint import read_checkpoint, saved_identity
 
 FUZZ = settings(
-    max_examples=15, deadline=None, derandomize=True, database=None, suppress_health_check=list(HealthCheck)
+    max_examples=10, deadline=None, derandomize=True, database=None, suppress_health_check=list(HealthCheck)
 )  # fmt: skip
 ROWS = torch.tensor([[0.5, 3.0, 1.0, 0.0], [2.5, 19.0, 0.0, 1.0]])
 JSON = st.recursive(

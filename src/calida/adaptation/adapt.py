@@ -177,7 +177,8 @@ def _truth(labels: Any, count: int, classes: int, names: Sequence[str] | None) -
 
 def _check_units(source: Any, target: Any) -> None:
     """Refuse vectors of which a column is in another unit in the target, as is done with files."""
-    if not isinstance(source, tuple | list) or len(source) != 2 or is_frame(source[0]) or is_frame(target):
+    pair = isinstance(source, tuple | list) and len(source) == 2 and not isinstance(target, tuple)
+    if not pair or is_frame(source[0]) or is_frame(target):
         return  # encoded first, or refused
     x, other = as_inputs(source[0], "source"), as_inputs(target, "target")
     if x.ndim == other.ndim == 2 and x.shape[1:] == other.shape[1:]:

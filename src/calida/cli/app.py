@@ -33,7 +33,7 @@ app = typer.Typer(
 
 def run() -> None:
     """Run a command; what the user can mend is one sentence and exit code 2."""
-    warnings.showwarning = _show_warning  # type: ignore[assignment]
+    warnings.showwarning = _show_warning
     warnings.simplefilter("always", CalidaWarning)
     try:
         app()

@@ -17,6 +17,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from numbers import Real
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -133,7 +134,7 @@ class SetCalibration:
         return SetCalibration(**{**values, "temperature": float(values["temperature"])})  # type: ignore[arg-type]
 
 
-def check_level(level: float) -> None:
+def check_level(level: Any) -> None:
     """Refuse what is no share that sets could reach."""
-    if not isinstance(level, Real) or not 0 < level < 1:
+    if not isinstance(level, Real) or not 0 < float(level) < 1:
         raise InputError(f"the level of prediction sets is a share between 0 and 1, such as 0.9, not {level!r}")
