@@ -1,5 +1,6 @@
 """Named methods as plain values; `phases` turns one into what the training loop runs."""
 
+from calida.recipes.groups import MOST_SAMPLES
 from calida.recipes.named import (
     DEFAULT_FITTED_RECIPE,
     DEFAULT_RECIPE,
@@ -8,7 +9,6 @@ from calida.recipes.named import (
     default_recipe,
     get_recipe,
 )
-from calida.recipes.groups import MOST_SAMPLES
 from calida.recipes.phases import finetuning_phase, phases
 from calida.recipes.quick import quick
 from calida.recipes.recipe import Recipe
