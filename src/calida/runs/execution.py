@@ -28,7 +28,7 @@ from calida.data import (
     split_validation,
     take,
 )
-from calida.errors import InputError, MissingExtraError
+from calida.errors import InputError
 from calida.files import locked
 from calida.objective import Weighted
 from calida.recipes import DEFAULT_RECIPE, FEATURES_RECIPE, default_recipe
@@ -45,6 +45,7 @@ from calida.report import (
 from calida.runs.config import FORMAT, NO_ENCODER, RunConfig
 from calida.runs.data import ReadingProgress, RunData, domain_seeds, open_data, read_truth
 from calida.runs.folder import RunFolder, digest_names, prediction_columns, write_predictions
+from calida.runs.tensorboard import tensorboard_log
 from calida.seeds import Seeds
 from calida.shift import compare_columns
 from calida.training import Observe, RunEvent, RunStarted
@@ -92,7 +93,7 @@ def execute_run(
         raise InputError(
             f"the run in {path} is by the recipe {recipe}; choose another folder for {config.recipe}", "out"
         )
-    board = _tensorboard(folder) if config.tensorboard else (lambda record: None)
+    board = tensorboard_log(folder.tensorboard) if config.tensorboard else (lambda record: None)
     start = read_start(config)
     keep_freed_memory()
     data = open_data(config, tell)
@@ -332,31 +333,3 @@ def evaluate_run(path: Path, labels: str | None, label_column: str | None, by: s
         sides = (side.target.argmax(1) for side in (predictions.before, predictions.after))
         metrics = {**metrics, "groups": measure_groups(rows, by, predictions.truth, *sides)}
     return publish(folder, predictions, metrics, named)
-
-
-def _tensorboard(folder: RunFolder) -> Callable[[RoundRecord], None]:
-    try:
-        from torch.utils.tensorboard import SummaryWriter
-    except ImportError:
-        raise MissingExtraError("TensorBoard logs need tensorboard: pip install 'calida[tensorboard]'") from None
-    writers: list[SummaryWriter] = []
-
-    def log(record: RoundRecord) -> None:
-        if not writers:  # made with the first record, so that a run that never starts leaves nothing
-            writers.append(SummaryWriter(str(folder.tensorboard)))
-        recipe = f"{record.recipe}/" if record.recipe else ""  # where several are tried
-        for name, value in _scalars(record.to_json()):
-            writers[0].add_scalar(f"{recipe}{record.phase}/{name}", value, record.round)
-        writers[0].flush()
-
-    return log
-
-
-def _scalars(record: Mapping[str, Any], prefix: str = "") -> list[tuple[str, float]]:
-    found: list[tuple[str, float]] = []
-    for key, value in record.items():
-        if isinstance(value, Mapping):
-            found += _scalars(value, f"{prefix}{key}/")
-        elif isinstance(value, int | float) and not isinstance(value, bool):
-            found.append((f"{prefix}{key}", float(value)))
-    return found
