@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import fields
 from numbers import Integral
 from typing import Any, ClassVar
 
@@ -14,7 +13,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import _safe_indexing, check_array, check_consistent_length, check_random_state, column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 from torch import Tensor, nn
 
 from calida.adaptation import Adapted, RunOptions, adapt
@@ -49,7 +48,11 @@ class CalibratedAdapter(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """
 
     # scikit-learn's metadata routing, and with it skada's pipelines, hand over what is asked for here.
-    __metadata_request__fit: ClassVar[dict[str, bool]] = {"X_target": True, "sample_domain": True}
+    __metadata_request__fit: ClassVar[dict[str, bool]] = {
+        "X_target": True,
+        "sample_domain": True,
+        "sample_weight": True,
+    }
     __metadata_request__predict: ClassVar[dict[str, bool]] = {"sample_domain": True}
     __metadata_request__predict_proba: ClassVar[dict[str, bool]] = {"sample_domain": True}
     __metadata_request__predict_log_proba: ClassVar[dict[str, bool]] = {"sample_domain": True}
@@ -61,6 +64,7 @@ class CalibratedAdapter(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         backbone: str | nn.Module = "auto",
         model: str = NETWORK,
         estimator: Any = None,
+        class_weight: str | Mapping[Any, float] | None = None,
         validation: float = 0.1,
         choice: str = DEFAULT_RULE,
         calibration: str = DEFAULT_CALIBRATION,
@@ -72,6 +76,7 @@ class CalibratedAdapter(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.recipe = recipe
         self.model = model
         self.estimator = estimator
+        self.class_weight = class_weight
         self.settings = settings
         self.backbone = backbone
         self.validation = validation
@@ -90,7 +95,9 @@ class CalibratedAdapter(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             self.settings = {**(self.settings or {}), **single}
         return self
 
-    def fit(self, X: Any, y: Any, *, X_target: Any = None, sample_domain: Any = None) -> CalibratedAdapter:
+    def fit(
+        self, X: Any, y: Any, sample_weight: Any = None, *, X_target: Any = None, sample_domain: Any = None
+    ) -> CalibratedAdapter:
         """Train on source and adapt to target.
 
         The target comes as `X_target`, or among the rows of `X`, marked as skada does by a negative `sample_domain`;
@@ -98,11 +105,14 @@ class CalibratedAdapter(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         The steps before this one in a pipeline see all rows of `X`, but `X_target` only if the pipeline is made with
         `transform_input=["X_target"]`; a target that they seem to have passed by is warned of. Batches are made smaller
         where there are too few samples to fill one.
+
+        `sample_weight` has a weight for each row of `X`; those of target rows are not read. `class_weight` maps labels
+        to weights, or is "balanced". See `calida.adapt` for what they do.
         """
         if sample_domain is not None:
             if X_target is not None:
                 raise InputError("the target is given twice, as X_target and by sample_domain; choose one")
-            X, y, X_target = _split_domains(X, y, sample_domain)
+            X, y, X_target, sample_weight = _split_domains(X, y, sample_domain, sample_weight)
         if is_frame(X):
             x, y = validate_data(self, X, y, skip_check_array=True)
             y = column_or_1d(y, warn=True)
@@ -111,6 +121,8 @@ class CalibratedAdapter(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             x, y = validate_data(self, X, y, dtype=np.float32, ensure_min_samples=2)
         check_classification_targets(y)
         target = x if X_target is None else self._check_target(X_target, x)
+        if sample_weight is not None:
+            sample_weight = _check_sample_weight(sample_weight, x, dtype=np.float64, ensure_non_negative=True)
         self.classes_, labels = np.unique(y, return_inverse=True)
         seed = _as_seed(self.random_state)
         recipe, settings = self._recipe_and_settings(adapting=X_target is not None)
@@ -120,6 +132,9 @@ class CalibratedAdapter(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             recipe,
             model=self._model,
             backbone=self.backbone,
+            class_weight=self._class_weight(),
+            sample_weight=sample_weight,
+            num_classes=max(len(self.classes_), 2),
             validation=self.validation,
             choice=self.choice,
             calibration=self.calibration,
@@ -209,6 +224,13 @@ class CalibratedAdapter(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             return recipe.with_settings({"rounds": 0, "gradient_variance.weight": 0.0, "groups_only": False}), {}
         return (self.recipe, settings) if others else (recipe, {})
 
+    def _class_weight(self) -> Any:
+        """Weights of classes by their place in `classes_`; labels that there are not weigh nothing."""
+        if not isinstance(self.class_weight, Mapping):
+            return self.class_weight
+        places = {label: place for place, label in enumerate(self.classes_.tolist())}
+        return {places[label]: weight for label, weight in self.class_weight.items() if label in places}
+
     @property
     def _model(self) -> Any:
         return self.model if self.estimator is None else self.estimator
@@ -237,8 +259,8 @@ def _inside(estimator: Any) -> Any:
     raise InputError(f"there is no fitted CalibratedAdapter in {estimator!r}")
 
 
-def _split_domains(X: Any, y: Any, sample_domain: Any) -> tuple[Any, Any, Any]:
-    """Source samples, source labels, target samples: the target's labels go no further than this."""
+def _split_domains(X: Any, y: Any, sample_domain: Any, weight: Any) -> tuple[Any, Any, Any, Any]:
+    """Source samples and labels, target samples, source weights: the target's labels go no further than this."""
     domain = check_array(sample_domain, ensure_2d=False, input_name="sample_domain")
     check_consistent_length(X, y, domain)
     source, target = np.flatnonzero(domain >= 0), np.flatnonzero(domain < 0)
@@ -247,7 +269,8 @@ def _split_domains(X: Any, y: Any, sample_domain: Any) -> tuple[Any, Any, Any]:
             f"sample_domain marks {len(source)} samples as source (0 or more) and {len(target)} as target (negative); "
             "both are needed"
         )
-    return _safe_indexing(X, source), None if y is None else _safe_indexing(y, source), _safe_indexing(X, target)
+    labels, weights = (None if some is None else _safe_indexing(some, source) for some in (y, weight))
+    return _safe_indexing(X, source), labels, _safe_indexing(X, target), weights
 
 
 def _as_seed(random_state: Any) -> int:
@@ -265,7 +288,7 @@ def _predict(adapted: Adapted, x: NDArray[np.float32], raw: bool) -> Prediction:
     """
     filled = np.pad(x, ((0, -len(x) % _ROWS), (0, 0)), mode="edge")
     prediction = adapted.predict(filled, batch_size=8 * _ROWS, raw=raw)
-    return Prediction(*(getattr(prediction, field.name)[: len(x)] for field in fields(Prediction)))
+    return prediction[: len(x)]
 
 
 def _normalised(prediction: Prediction) -> Tensor:

@@ -137,7 +137,7 @@ def test_auto_is_settled_by_the_shape_and_kept_by_its_name(shape, name):
 
 
 def test_names_are_checked():
-    assert set(BACKBONES) == {"dtn", "lenet", "compact", "conv3", "conv4", "mlp", "linear"}
+    assert set(BACKBONES) == {"dtn", "lenet", "compact", "conv3", "conv4", "mlp", "tabular", "linear"}
     with pytest.raises(InputError, match="unknown backbone 'dtm'; did you mean dtn"):
         build_backbone("dtm", IMAGES)
     with pytest.raises(InputError, match="unknown head 'tail'"):

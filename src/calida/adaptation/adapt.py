@@ -20,6 +20,7 @@ from calida.adaptation.frames import encode_frames, frame_preparation
 from calida.adaptation.models import AUTO, is_network
 from calida.adaptation.options import RunOptions
 from calida.adaptation.task import Task
+from calida.adaptation.weights import joint_weights, without_weightless
 from calida.data import (
     ImageFiles,
     Labeled,
@@ -55,6 +56,7 @@ def adapt(
     observe: Observe | None = None,
     terms: Mapping[str, Weighted] | None = None,
     oracle_labels: Array | None = None,
+    sample_weight: Array | None = None,
     **options: Any,
 ) -> Adapted:
     """Train on labelled `source` (x, y), adapt to unlabelled `target`, and return the classifier.
@@ -67,6 +69,10 @@ def adapt(
     A `start` is a classifier that was trained on source before (`Adapted.source_only`, or what the recipe `source`
     gave): training begins with adaptation then. `terms` adds terms to adaptation. With `folder`, each round leaves a
     checkpoint that `resume=True` goes on from. `observe` hears every `RunEvent` as training goes on.
+
+    `sample_weight`, [N], says how much each source sample counts: one of weight 2 as if it were there twice, one of
+    weight 0 as if it were not there. `class_weight` does so for whole classes, "balanced" for the same total each.
+    Weights are of what is learnt; source validation and check classifiers count each sample once.
 
     `oracle_labels` are the target's true labels, if known: they only add "oracle" figures to the history and never
     reach training.
@@ -98,6 +104,7 @@ def adapt(
         observe=observe or _ignore,
         terms=terms or {},
         oracle_labels=oracle_labels,
+        sample_weight=sample_weight,
     )
 
 
@@ -115,6 +122,7 @@ def adapt_with(
     terms: Mapping[str, Weighted],
     oracle_labels: Array | None,
     tuning: Tuning | None = None,
+    sample_weight: Array | None = None,
 ) -> Adapted:
     """`adapt` with options that are gathered already; with `tuning`, samples are features of what is fine-tuned."""
     options.check()
@@ -131,15 +139,23 @@ def adapt_with(
     if start is not None and options.backbone == "auto":
         options = replace(options, backbone=start.network.backbone)
     known = start.preparation.table if start is not None and start.preparation is not None else None
+    source, weights = without_weightless(source, sample_weight)
     source, target, table = encode_frames(source, target, known)
     x, y, target_x, classes = check_domains(source, target, num_classes)
+    weights = joint_weights(y, classes, weights, options.class_weight)
     kept, held = split_validation(y, options.validation, Seeds(options.seed))
     for name, count in {"source (less validation)": len(kept), "target": len(target_x)}.items():
         if count < 2:
             raise InputError(f"{name} has {count} sample; training needs at least two")
     task = Task(
         options,
-        Domains(Labeled(take(x, kept), y[kept]), Labeled(take(x, held), y[held]), target_x, classes),
+        Domains(
+            Labeled(take(x, kept), y[kept]),
+            Labeled(take(x, held), y[held]),
+            target_x,
+            classes,
+            None if weights is None else weights[kept],
+        ),
         Scale.of(x),
         terms,
         class_names,

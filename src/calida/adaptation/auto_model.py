@@ -100,17 +100,23 @@ def _fitted(adapted: Adapted) -> FittedClassifier:
 def _estimates(
     candidates: Mapping[str, _Candidate], usual: Adapted, domains: Domains, seeds: Seeds
 ) -> dict[str, float]:
-    """Accuracy on target, by agreement with check classifiers, on 5,000 of its samples at most."""
-    rows = torch.randperm(len(domains.target), generator=seeds.generator("target"))[:_ENOUGH].sort().values
-    source, validation, target = (
-        _standard(usual, part) for part in (domains.source.x, domains.validation.x, domains.target[rows])
-    )
-    panel: Panel = fit_panel(
-        source, domains.source.y, validation, domains.validation.y, target, domains.num_classes, seeds
-    )
+    """Accuracy on target, by agreement with check classifiers, on 5,000 samples of each domain at most."""
+    some = {
+        name: torch.randperm(count, generator=seeds.generator(name))[:_ENOUGH].sort().values
+        for name, count in {
+            "source": len(domains.source.y),
+            "validation": len(domains.validation.y),
+            "target": len(domains.target),
+        }.items()
+    }
+    held, rows = some["validation"], some["target"]
+    parts = {"source": domains.source.x, "validation": domains.validation.x, "target": domains.target}
+    source, validation, target = (_standard(usual, part[some[name]]) for name, part in parts.items())
+    labels, held_labels = domains.source.y[some["source"]], domains.validation.y[held]
+    panel: Panel = fit_panel(source, labels, validation, held_labels, target, domains.num_classes, seeds)
     apart = domain_gap(source, target, seeds).apart
     return {
-        name: estimate_by_agreement(panel, one.validation.labels, one.target.labels[rows], apart).value
+        name: estimate_by_agreement(panel, one.validation.labels[held], one.target.labels[rows], apart).value
         for name, one in candidates.items()
     }
 
@@ -121,12 +127,13 @@ def cross_validated(family: Family, domains: Domains, fitted: Adapted, seeds: Se
 
     rows = torch.randperm(len(domains.source.y), generator=seeds.generator("folds"))[:_CROSS_VALIDATED]
     x, y = _standard(fitted, domains.source.x[rows]).numpy(), domains.source.y[rows].numpy()
+    weight = np.ones(len(y)) if domains.source_weight is None else domains.source_weight[rows].numpy()
     number = seeds.integer("folds") % 2**32
     rare = np.bincount(y)[np.unique(y)].min() < _FOLDS
     folds = (KFold if rare else StratifiedKFold)(_FOLDS, shuffle=True, random_state=number)
     right = 0
     for fit, held in folds.split(x, y):
-        learned = family.fit(x[fit], y[fit], np.ones(len(fit)), number % 2**31, domains.num_classes)
+        learned = family.fit(x[fit], y[fit], weight[fit], number % 2**31, domains.num_classes)
         right += int((learned.log_probs(x[held]).argmax(-1).numpy() == y[held]).sum())
     return right / len(y)
 

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
+import torch
 from torch import Tensor
 
+from calida.estimation import AgreementEstimate
 from calida.panel import Panel, contested_share, fit_panel, outside_share
 from calida.run_warnings import RunWarning, WarningCode
 from calida.seeds import Seeds
 from calida.shift import domain_gap
+from calida.training import PanelRows
+from calida.validation import DomainPredictions
 
 _APART = 0.9  # of pairs told apart, from which domains hardly meet
 _CONTESTED = 0.05  # of the target: none of the data sets whose domains are drawn alike comes near
@@ -17,6 +21,7 @@ _OUTSIDE = 0.2
 _WEAK = 0.7  # accuracy on source below which there is little to build on
 _FEW = 100
 FEWEST_TO_CHECK = 60  # samples of a domain
+_MOST = 10_000  # of a domain that the panel is asked about: its graph's time grows with their square
 
 
 @dataclass(frozen=True)
@@ -32,22 +37,54 @@ class CheckFeatures:
 
 @dataclass(frozen=True)
 class Checks:
-    """A fitted panel, how far apart the domains are, and what was found in the data."""
+    """A fitted panel, how far apart the domains are, and what was found in the data.
+
+    `seen` are the rows of source validation and target that the panel was asked about, of which 10,000 are enough.
+    """
 
     panel: Panel
     apart: float
     source_count: int
     findings: tuple[RunWarning, ...]
+    seen: PanelRows
+
+    def of(self, predictions: DomainPredictions) -> DomainPredictions:
+        """What a classifier says of the samples that the panel was asked about."""
+        return replace(
+            predictions,
+            validation=predictions.validation[self.seen.validation],
+            labels=predictions.labels[self.seen.validation],
+            target=predictions.target[self.seen.target],
+        )
+
+    def by_sample(self, estimate: AgreementEstimate, count: int) -> Tensor:
+        """The panel's vote on each of so many target samples; of those that it was not asked about, the mean: [T]."""
+        votes = estimate.by_sample.mean().repeat(count)
+        votes[self.seen.target] = estimate.by_sample
+        return votes
 
 
 def check_around(x: CheckFeatures, num_classes: int, seeds: Seeds) -> Checks:
     """Fit the panel and look for what a user should know of the data."""
     seeds = seeds.at("checks")
+    count = len(x.labels) + len(x.validation_labels)
+    seen = PanelRows(_some(len(x.validation), seeds, "validation"), _some(len(x.target), seeds, "target"))
+    x = replace(
+        x,
+        validation=x.validation[seen.validation],
+        validation_labels=x.validation_labels[seen.validation],
+        target=x.target[seen.target],
+    )
     gap = domain_gap(x.source, x.target, seeds)
     panel = fit_panel(x.source, x.labels, x.validation, x.validation_labels, x.target, num_classes, seeds, gap.apart)
-    return Checks(
-        panel, gap.apart, len(x.labels) + len(x.validation_labels), tuple(_findings(x, panel, gap.auc, seeds))
-    )
+    return Checks(panel, gap.apart, count, tuple(_findings(x, panel, gap.auc, seeds)), seen)
+
+
+def _some(count: int, seeds: Seeds, name: str) -> Tensor:
+    """All rows, or as many as are enough."""
+    if count <= _MOST:
+        return torch.arange(count)
+    return torch.randperm(count, generator=seeds.generator(f"rows of {name}"))[:_MOST].sort().values
 
 
 def _findings(x: CheckFeatures, panel: Panel, auc: float, seeds: Seeds) -> list[RunWarning]:

@@ -97,7 +97,8 @@ def finalize(
     estimate: AgreementEstimate | None = None
     if checks is not None and warnings is not None and decision.returned == Returned.ROUND and not run.decided:
         before = run.predictor.predict_domains(run.source_only)
-        kind, found = choose_by_agreement(checks.panel, checks.apart, before, predictions, run.recipe.uses_panel)
+        seen = checks.of(before), checks.of(predictions)
+        kind, found = choose_by_agreement(checks.panel, checks.apart, *seen, run.recipe.uses_panel)
         values = {name: one.value for name, one in found.items()}
         decision = replace(decision, returned=kind, reason=Reason.AGREEMENT, compared=values)
         estimate = found[kind.value]
@@ -108,8 +109,10 @@ def finalize(
             predictions = averaged(before, predictions)
     elif warnings is not None and offsets is None:  # where class shares alone differ, confidence knows more
         checks = checks or _check_features(run, domains, predictions)
-        labels = predictions.validation.labels, predictions.target.labels
-        estimate = estimate_by_agreement(checks.panel, *labels, checks.apart) if checks else None
+        if checks:
+            said = checks.of(predictions)
+            labels = said.validation.labels, said.target.labels
+            estimate = estimate_by_agreement(checks.panel, *labels, checks.apart)
     mixed = run.predictor.mix(run.model, predictions.target.labels, PSEUDOCAL_SHARE)
     data = CalibrationData(predictions, mixed, offsets)
     accuracy = _estimate(data, checks, estimate, images)
@@ -129,10 +132,11 @@ def finalize(
     )
     temperature = CALIBRATIONS[named].temperature(data)
     trust = Trust(temperature, named, accuracy, decision, (*found_all, *filter(None, [unmet])))
-    if estimate is None:
+    if estimate is None or checks is None:
         return Verdict(trust, predictions, None)
     confidence = predictions.target.tempered(temperature).confidence
-    return Verdict(trust, predictions, probability_right(estimate.by_sample, confidence, accuracy.value))
+    votes = checks.by_sample(estimate, len(predictions.target))
+    return Verdict(trust, predictions, probability_right(votes, confidence, accuracy.value))
 
 
 def _estimate(data: CalibrationData, checks: Checks | None, found: AgreementEstimate | None, images: bool) -> Estimate:

@@ -105,6 +105,7 @@ def train_and_tune(
         observe,
         images.chooser(checks),
         panel=None if checks is None else checks.panel,
+        panel_rows=None if checks is None else checks.seen,
         continued=Progress(len(every) + needless, history=list(history), source_only=before),
         memory=_memory(classifier, images.domains, recipe, last.schedule == "joint"),
     )
@@ -124,7 +125,8 @@ def _judged(
         held, met = (
             predictor.predict(one.classifier, x).labels for x in (part.domains.validation.x, part.domains.target)
         )
-        values.append(estimate_by_agreement(checks.panel, held, met, checks.apart).value)
+        said = held[checks.seen.validation], met[checks.seen.target]
+        values.append(estimate_by_agreement(checks.panel, *said, checks.apart).value)
     history = tuned.progress.history
     if values[1] >= values[0] - _MARGIN:
         return images, history

@@ -14,6 +14,7 @@ from torch import nn
 
 from calida.adaptation.checks import check_kinds, choose_device, whole
 from calida.adaptation.models import AUTO, fitted_recipe, is_network
+from calida.adaptation.weights import ClassWeight, check_class_weight
 from calida.errors import InputError
 from calida.estimation import DEFAULT_CALIBRATION, check_calibration
 from calida.families import NETWORK
@@ -37,6 +38,7 @@ class RunOptions:
     backbone: str | nn.Module = "auto"
     backbone_weights: str | None = None  # a safetensors file that the backbone begins with
     head: str = "auto"
+    class_weight: ClassWeight = None  # of the source's classes: a mapping, or "balanced" for the same total each
     validation: float = 0.1  # share of the source that is held out
     choice: str = DEFAULT_RULE  # which round is returned: the default rule, a validator's name, or "last"
     calibration: str = DEFAULT_CALIBRATION  # how probabilities are calibrated
@@ -89,6 +91,7 @@ class RunOptions:
         whole(self.seed, "seed")
         check_rule(self.choice)
         check_calibration(self.calibration)
+        check_class_weight(self.class_weight)
         choose_device(self.device)
         known = (AUTO_PRECISION, *typing.get_args(Precision))
         if self.precision not in known:

@@ -117,6 +117,7 @@ class Task:
             None if self.start is None else pretraining_records(self.start),
             trainer_of(family, recipe),
             None if checks is None else checks.panel,
+            None if checks is None else checks.seen,
         )
         return Learned(classifier, network, recipe, run_rounds(run, classifier, resume))
 
@@ -174,7 +175,7 @@ class Task:
         if backbone is None and weights is None and is_encoder_name(network.backbone):
             backbone = EncoderBackbone(load_encoder(network.backbone), standardized=False)
         classifier = blank_classifier(network, Seeds(options.seed), backbone)
-        classifier.standardize.fit(domains.source.x, domains.target)  # type: ignore[operator, union-attr]
+        classifier.fit_inputs(domains.source.x, domains.target, domains.source_weight)
         if isinstance(classifier, Classifier) and weights is not None:
             pretrained = classifier.pretrained
             read_weights(classifier.backbone if pretrained is None else pretrained.network, Path(weights))
@@ -247,6 +248,7 @@ class Task:
             "seed": self.options.seed,
             "network": network.to_json(),
             "source": digest(*self.domains.source, *self.domains.validation),
+            "weights": None if self.domains.source_weight is None else digest(self.domains.source_weight),
             "target": digest(self.domains.target),
             "classes": None if self.class_names is None else list(self.class_names),
             "terms": {name: [_term_identity(term), repr(weight)] for name, (term, weight) in self.terms.items()},

@@ -123,7 +123,7 @@ def adapt(
     backbone: Annotated[
         str | None,
         typer.Option(
-            help="dtn, lenet, compact, conv3, conv4, mlp, linear or an encoder's name; by the data if left out.",
+            help="dtn, lenet, compact, conv3, conv4, mlp, tabular, linear or an encoder; by the data if left out.",
             rich_help_panel="Method",
         ),
     ] = None,
@@ -139,6 +139,12 @@ def adapt(
     ] = None,
     size: Annotated[
         int | None, typer.Option(help="Height and width that images are brought to.", rich_help_panel="Data")
+    ] = None,
+    class_weight: Annotated[
+        str | None,
+        typer.Option(
+            metavar="balanced", help="Give every class of the source the same weight.", rich_help_panel="Method"
+        ),
     ] = None,
     validation: Annotated[
         float | None,
@@ -223,6 +229,7 @@ def adapt(
         "backbone_weights": None if backbone_weights is None else str(backbone_weights),
         "start": None if start is None else str(start),
         "size": size,
+        "class_weight": class_weight,
         "validation": validation,
         "choice": choice,
         "calibration": calibration,

@@ -8,6 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from calida.data import Samples
 from calida.families.fit import Fit, LinearFit, OpaqueFit
 from calida.families.trees import TreeFit
 from calida.model import AnyClassifier, Sampling, Standardize
@@ -37,6 +38,10 @@ class FittedClassifier(AnyClassifier):
     def storable(self) -> bool:
         """Whether every fit can be written to a file."""
         return all(member.storable for member in self.members)
+
+    def fit_inputs(self, source: Samples, target: Samples, weight: Tensor | None = None) -> None:
+        """Scales by the source."""
+        self.standardize.fit(source, target, weight)
 
     def consist_of(self, members: Sequence[Fit]) -> None:
         """Predict with these fits from now on."""

@@ -28,8 +28,8 @@ class Family:
     def fit(self, x: Any, y: Any, weight: Any, seed: int, num_classes: int) -> Fit:
         """Fit on rows [N, D], class indices [N] and weights [N]."""
         estimator = self.make(seed)
-        # Weights that are all the same say nothing, and finding weighted quantiles takes boosting 15 times as long.
-        given = {} if (weight == weight[0]).all() else {"sample_weight": weight}
+        # Weights of 1 say nothing, and finding weighted quantiles takes boosting 15 times as long.
+        given = {} if (weight == 1).all() else {"sample_weight": weight}
         with _threads(x.size):
             estimator.fit(x, y, **given)
         return store(estimator, num_classes)

@@ -8,6 +8,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
+from calida.data import Samples
 from calida.seeds import Seeds
 
 
@@ -32,6 +33,10 @@ class AnyClassifier(nn.Module, ABC):
     @abstractmethod
     def move_logits(self, offsets: Tensor) -> None:
         """Add to the logit of each class, [K], for good."""
+
+    @abstractmethod
+    def fit_inputs(self, source: Samples, target: Samples, weight: Tensor | None = None) -> None:
+        """Fit what is done to samples before anything is learnt of them: scales by the source, weighted by [N]."""
 
     @property
     def storable(self) -> bool:

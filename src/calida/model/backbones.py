@@ -11,6 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from calida.errors import InputError
+from calida.model.tabular import PiecewiseLinear, ResidualBlock
 
 Shape = tuple[int, ...]
 _LARGE = 32  # pixels; larger images get conv4; a first convolution that strides brings them to about so many
@@ -157,6 +158,14 @@ def mlp(shape: Shape) -> Backbone:
     return Backbone(nn.Sequential(*layers), "linear")
 
 
+def tabular(shape: Shape) -> Backbone:
+    """For tables: every number as ramps over its quantiles, two residual blocks of 256."""
+    size, each = _size(shape), 4
+    blocks = [ResidualBlock(256, 0.1) for _ in range(2)]
+    layers = [PiecewiseLinear(size, width=each), nn.Linear(size * each, 256), *blocks, nn.BatchNorm1d(256), nn.ReLU()]
+    return Backbone(nn.Sequential(nn.Flatten(), *layers), "linear")
+
+
 def linear(shape: Shape) -> Backbone:
     """Feature vectors as they are, some left out in training: with its head, a linear classifier for embeddings."""
     return Backbone(nn.Sequential(nn.Flatten(), nn.Dropout(0.2)), "linear")
@@ -180,6 +189,7 @@ BACKBONES: dict[str, Callable[[Shape], Backbone]] = {
     "conv3": partial(pooled_first, "conv3", (Stage((32,), 0.1), Stage((64,), 0.2), Stage((128,), 0.3))),
     "conv4": partial(pooled_first, "conv4", (Stage((32,), 0.1), Stage((64,), 0.2), Stage((128, 128), 0.3))),
     "mlp": mlp,
+    "tabular": tabular,
     "linear": linear,
 }
 
@@ -194,7 +204,7 @@ def name_backbone(name: str, shape: Shape) -> str:
 
 
 def build_backbone(name: str, shape: Shape) -> Backbone:
-    """`dtn`, `lenet`, `compact`, `conv3`, `conv4`, `mlp` or `linear`; or `auto`, by the shape."""
+    """`dtn`, `lenet`, `compact`, `conv3`, `conv4`, `mlp`, `tabular` or `linear`; or `auto`, by the shape."""
     name = name_backbone(name, shape)
     if name not in BACKBONES:
         raise InputError(f"unknown backbone {name!r}{_nearest(name, list(BACKBONES))}, or the name of an encoder")

@@ -13,7 +13,7 @@ from typing import Any, Literal, NamedTuple
 import torch
 from torch import Tensor, nn
 
-from calida.data import Scale
+from calida.data import Samples, Scale
 from calida.encoders import is_encoder_name
 from calida.errors import InputError
 from calida.json_values import from_json
@@ -39,6 +39,7 @@ from calida.model.sampling import (
     repeat_rows,
 )
 from calida.model.standardize import Standardize
+from calida.model.tabular import PiecewiseLinear
 from calida.seeds import Seeds
 from calida.uncertainty import mean_log_probs
 
@@ -77,6 +78,15 @@ class Classifier(AnyClassifier):
         self.sampled: Sampled = sampled
         self.precision: Precision = "fp32"  # of the backbone
         self.keeps_statistics = False  # of a pre-trained backbone's norms
+
+    @torch.no_grad()
+    def fit_inputs(self, source: Samples, target: Samples, weight: Tensor | None = None) -> None:
+        """Scales, and the pieces of numbers where the backbone has such a layer, before the first step."""
+        if isinstance(self.standardize, Standardize):
+            self.standardize.fit(source, target, weight)
+        for layer in self.backbone.modules():
+            if isinstance(layer, PiecewiseLinear) and isinstance(source, Tensor):
+                layer.fit_inputs(self.standardize(source))
 
     def forward(self, x: Tensor) -> Output:
         """One pass with one mask a row, or none in evaluation mode: features [B, D], logits [B, K]."""

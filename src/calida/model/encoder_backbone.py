@@ -70,7 +70,7 @@ class EncoderInput(Standardize):
         self.scale.copy_(self.scale.new_tensor(reads.std).view_as(self.scale))
         self.size = round(shape[-1] * reads.crop)
 
-    def fit(self, x: Samples, target: Samples | None = None) -> EncoderInput:
+    def fit(self, x: Samples, target: Samples | None = None, weight: Tensor | None = None) -> EncoderInput:
         """Nothing: the scale is the encoder's."""
         return self
 

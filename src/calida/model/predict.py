@@ -104,6 +104,13 @@ class Prediction:
         aleatoric = torch.minimum(aleatoric, entropy)  # rounding
         return replace(self, log_probs=log_probs, entropy=entropy, aleatoric=aleatoric, epistemic=entropy - aleatoric)
 
+    def __getitem__(self, rows: Tensor | slice) -> Prediction:
+        """The same of some samples."""
+        tensors = ("log_probs", "entropy", "aleatoric", "epistemic", "features")
+        places = range(len(self))[rows] if isinstance(rows, slice) else rows.tolist()
+        names = [self.names[place] for place in places] if len(self.names) else ()
+        return replace(self, names=names, **{name: getattr(self, name)[rows] for name in tensors})
+
     def __len__(self) -> int:
         return len(self.log_probs)
 

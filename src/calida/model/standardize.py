@@ -38,17 +38,22 @@ class Standardize(nn.Module):
         self.memory_format = torch.channels_last
 
     @torch.no_grad()
-    def fit(self, x: Samples, target: Samples | None = None) -> Standardize:
-        """Take mean and spread from `x`, in slices, so that bytes of a large set never become floats at once."""
-        low, high = _range(x) if isinstance(x, Tensor) and x.ndim == 2 else (None, None)
+    def fit(self, x: Samples, target: Samples | None = None, weight: Tensor | None = None) -> Standardize:
+        """Take mean and spread from `x`, in slices, so that bytes of a large set never become floats at once.
+
+        Of samples with weights, [N], one of weight 2 counts as two.
+        """
+        low, high = _range(x, weight) if isinstance(x, Tensor) and x.ndim == 2 else (None, None)
         axes = (0, *range(2, x.ndim))
-        count, total, squares = 0, torch.zeros_like(self.mean).double(), torch.zeros_like(self.mean).double()
-        for chunk in stream(x, row_slices(len(x), 1024)):
+        count, total, squares = 0.0, torch.zeros_like(self.mean).double(), torch.zeros_like(self.mean).double()
+        slices = row_slices(len(x), 1024)
+        for rows, chunk in zip(slices, stream(x, slices), strict=True):
             part = unit_range(chunk).to(total.device, torch.float64)
             part = part if low is None else part.clamp(low, high)
-            count += part.numel() // part.shape[1]
-            total += part.sum(axes).view_as(total)
-            squares += part.square().sum(axes).view_as(total)
+            each = part.new_ones(()) if weight is None else weight[rows].to(part).view(-1, *[1] * (part.ndim - 1))
+            count += float(each.expand_as(part[:, :1]).sum())
+            total += (each * part).sum(axes).view_as(total)
+            squares += (each * part.square()).sum(axes).view_as(total)
         mean = total / count
         spread = (squares / count - mean.square()).clamp(min=0).sqrt()
         if isinstance(target, Tensor) and target.ndim == 2:
@@ -66,10 +71,11 @@ class Standardize(nn.Module):
         return _laid_out(standard, self.memory_format) if standard.ndim == 4 else standard
 
 
-def _range(x: Tensor) -> tuple[Tensor, Tensor]:
+def _range(x: Tensor, weight: Tensor | None) -> tuple[Tensor, Tensor]:
     """The ends [D] of the middle 96 % of each feature, or of all its values where the middle is one value."""
-    rows = unit_range(x[:: -(-len(x) // _ROWS)]).double()
-    low, high = _edges(rows, _TAIL)
+    step = -(-len(x) // _ROWS)
+    rows = unit_range(x[::step]).double()
+    low, high = _edges(rows, _TAIL) if weight is None else _weighted_edges(rows, weight[::step], _TAIL)
     single = low == high
     return torch.where(single, rows.amin(0), low), torch.where(single, rows.amax(0), high)
 
@@ -85,6 +91,16 @@ def _edges(rows: Tensor, quantile: float) -> tuple[Tensor, Tensor]:
     out = int(quantile * (len(rows) - 1))  # at either end
     low, high = (rows.kthvalue(place, 0).values for place in (1 + out, len(rows) - out))
     return low, high
+
+
+def _weighted_edges(rows: Tensor, weight: Tensor, quantile: float) -> tuple[Tensor, Tensor]:
+    """The same of rows with weights, [N]: with whole ones, as if every row were there so many times."""
+    values, order = rows.sort(0)
+    each = weight.to(rows)[order]  # [N, D]
+    out = int(quantile * max(float(weight.sum()) - 1, 0))
+    below, above = each.cumsum(0), each.flip(0).cumsum(0)
+    first, last = ((some <= out).sum(0).clamp(max=len(rows) - 1)[None] for some in (below, above))
+    return values.gather(0, first)[0], values.gather(0, len(rows) - 1 - last)[0]
 
 
 def _laid_out(images: Tensor, memory_format: torch.memory_format) -> Tensor:

@@ -25,7 +25,7 @@ class ExpectedLikelihood:
 
     def __call__(self, step: Step) -> Tensor:
         samples = step.sample_log_probs("source")  # [M, B, K]
-        return _smoothed_nll(samples, step.source.y.expand(samples.shape[:-1]), self.smoothing).mean()
+        return _weighed(_smoothed_nll(samples, step.source.y.expand(samples.shape[:-1]), self.smoothing), step)
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,13 @@ class PredictiveLikelihood:
     domains: ClassVar[tuple[Domain, ...]] = ("source",)
 
     def __call__(self, step: Step) -> Tensor:
-        return _smoothed_nll(step.log_probs("source"), step.source.y, self.smoothing).mean()
+        return _weighed(_smoothed_nll(step.log_probs("source"), step.source.y, self.smoothing), step)
+
+
+def _weighed(values: Tensor, step: Step) -> Tensor:
+    """The mean over source samples, [..., B], each by its weight where there are any."""
+    weight = step.source.weight
+    return values.mean() if weight is None else (values * weight).mean()
 
 
 def _smoothed_nll(log_probs: Tensor, labels: Tensor, smoothing: float) -> Tensor:

@@ -79,6 +79,7 @@ class Pretraining(Settings):
     warmup_fraction: float = setting(
         0.0, "fraction of the epochs in which the learning rate rises to its value", FRACTION_BELOW_ONE
     )
+    weight_average: float = setting(0.0, "epochs an average of the weights looks back, which is kept", FROM_ZERO)
 
 
 @dataclass(frozen=True)

@@ -46,6 +46,7 @@ def phases(recipe: Recipe, extra_terms: Mapping[str, Weighted] | None = None) ->
         learning_rate=recipe.pretraining.learning_rate,
         final_rate_fraction=recipe.pretraining.final_rate_fraction,
         warmup_fraction=recipe.pretraining.warmup_fraction,
+        teacher_memory=recipe.pretraining.weight_average,
         **shared,
     )
     schedule, extra = recipe.adaptation, dict(extra_terms or {})

@@ -32,6 +32,7 @@ class RunConfig(RunOptions):
     model: str = RunOptions.model
     device: str | None = None
     backbone: str = "auto"
+    class_weight: str | None = None
     source: str = ""
     target: str = ""
     label: str | None = None

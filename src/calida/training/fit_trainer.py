@@ -83,7 +83,9 @@ class FitTrainer:
 
     def _source(self, pool: Tensor, seeds: Seeds) -> _Taught:
         rows = self._some(pool, seeds, "source rows")
-        return _Taught(self._standard("source", rows), self.run.domains.source.y[rows], torch.ones(len(rows)))
+        domains = self.run.domains
+        weight = torch.ones(len(rows)) if domains.source_weight is None else domains.source_weight[rows].float()
+        return _Taught(self._standard("source", rows), domains.source.y[rows], weight)
 
     def _target(self, pool: Tensor, pseudo_labels: PseudoLabels, seeds: Seeds) -> _Taught:
         """Hard labels as they are; a soft one as a row for each class, weighted by its share."""

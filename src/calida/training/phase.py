@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from types import MappingProxyType
 from typing import Any, Literal, NamedTuple
 
@@ -26,7 +27,7 @@ from calida.model import Classifier, Prediction
 from calida.objective import Domain, Objective, Step
 from calida.seeds import Seeds
 from calida.selection import Ramp, selector, smooth_over_neighbors, tempered_labels
-from calida.shift import mlls_shares, resample
+from calida.shift import class_shares, mlls_shares, resample
 
 Portion = Ramp | Literal["agreement"]
 SelectionShares = Literal["predicted", "uniform", "source", "estimated"]
@@ -49,6 +50,20 @@ class Domains:
     validation: Labeled  # held out from source
     target: Samples
     num_classes: int
+    source_weight: Tensor | None = None  # [S]: one of 2 is that sample twice; None where each counts once
+
+    @cached_property
+    def source_shares(self) -> Tensor:
+        """How much of the source each class is: [K]."""
+        if self.source_weight is None:
+            return class_shares(self.source.y, self.num_classes)
+        totals = torch.bincount(self.source.y, self.source_weight, self.num_classes)
+        return totals / totals.sum()
+
+    @cached_property
+    def relative_weight(self) -> Tensor | None:
+        """Weights of the source's samples with mean 1, for a loss that is a mean: [S]."""
+        return None if self.source_weight is None else (self.source_weight / self.source_weight.mean()).float()
 
     def inputs(self, domain: Domain) -> Samples:
         return self.source.x if domain == "source" else self.target
@@ -255,7 +270,8 @@ def build_steps(
             plain = next(inputs[domain]).to(device, non_blocking=True)
             x = augmentation(plain, plan.seeds.at(domain))
             if domain == "source":
-                batches[domain] = SourceBatch(x, domains.source.y[rows].to(device, non_blocking=True))
+                weight = None if domains.relative_weight is None else domains.relative_weight[rows].to(device)
+                batches[domain] = SourceBatch(x, domains.source.y[rows].to(device, non_blocking=True), weight)
             else:
                 labels = pseudo_labels.labels[rows].to(device, non_blocking=True)
                 selected = pseudo_labels.selected[rows].to(device, pseudo_labels.labels.dtype, non_blocking=True)

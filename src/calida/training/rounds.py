@@ -7,7 +7,7 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from torch import Tensor
 
@@ -15,7 +15,7 @@ from calida.errors import CheckpointError, InputError, NonFiniteError
 from calida.model import AnyClassifier
 from calida.panel import Opinion, Panel
 from calida.seeds import Seeds
-from calida.shift import Classified, MeasuredShift, class_shares, measure_shift
+from calida.shift import Classified, MeasuredShift, measure_shift
 from calida.training.checkpoint import (
     Progress,
     copied_weights,
@@ -31,6 +31,13 @@ from calida.training.records import describe_pseudo_labels
 from calida.training.round_choice import KeepLast, RoundChoice, RoundChooser
 from calida.training.trainer import MakeTrainer, RoundStart, Trainer
 from calida.validation import DomainPredictions, Predictor, RoundRecord, describe_labeled, describe_target
+
+
+class PanelRows(NamedTuple):
+    """Rows of source validation, [v], and of the target, [t]."""
+
+    validation: Tensor
+    target: Tensor
 
 
 @dataclass(frozen=True)
@@ -56,6 +63,7 @@ class Run:
     begun: Sequence[RoundRecord] | None = None
     trainer: MakeTrainer = NetworkTrainer
     panel: Panel | None = None  # check classifiers, for pseudo-labels by consensus
+    panel_rows: PanelRows | None = None  # those that they were asked about; None is all
     continued: Progress | None = None
     memory: int | None = None  # of a step, in bytes, where somebody asked
 
@@ -178,7 +186,6 @@ def _pseudo_labels(
 ) -> PseudoLabels:
     if before is None or phase.pseudo_labeler is None:
         return PseudoLabels.none(len(run.domains.target), run.domains.num_classes)
-    shares = class_shares(run.domains.source.y, run.domains.num_classes)
     target = before.target
     if phase.pseudo_labeler.labeler == "panel":
         target = replace(target, log_probs=_consensus(run, before))
@@ -186,16 +193,22 @@ def _pseudo_labels(
         target,
         number,
         phase.rounds,
-        shares,
+        run.domains.source_shares,
         lambda: run.predictor.agreement(shown, before.target.labels, phase.augmentation),
     )
 
 
 def _consensus(run: Run, before: DomainPredictions) -> Tensor:
-    """Log-probabilities of the panel and the classifier itself as one more member: [T, K]."""
+    """Log-probabilities of the panel and the classifier itself as one more member: [T, K].
+
+    Of samples that the panel was not asked about, the classifier's own.
+    """
     assert run.panel is not None
-    own = Opinion("own", "network", before.validation.probabilities, before.target.probabilities)
-    return run.panel.with_opinions(own).consensus().clamp(min=1e-12).log().to(before.target.log_probs)
+    validation, target = run.panel_rows or (slice(None), slice(None))
+    log_probs = before.target.log_probs.clone()
+    own = Opinion("own", "network", before.validation.probabilities[validation], log_probs[target].exp())
+    log_probs[target] = run.panel.with_opinions(own).consensus().clamp(min=1e-12).log().to(log_probs)
+    return log_probs
 
 
 def _seen_again(run: Run, model: AnyClassifier) -> RoundRecord:
@@ -215,8 +228,13 @@ def _with_measures(record: RoundRecord, run: Run, predictions: DomainPredictions
 
 
 def _measure_shift(run: Run, predictions: DomainPredictions) -> MeasuredShift | None:
-    """What differs between two tables; images of two domains never mix."""
+    """What differs between two tables; images of two domains never mix.
+
+    A classifier of weighted samples is meant to answer otherwise than class shares say, and must not be put right.
+    """
     (source, labels), target = run.domains.source, run.domains.target
+    if run.domains.source_weight is not None:
+        return None
     if not (isinstance(source, Tensor) and isinstance(target, Tensor) and target.ndim == 2):
         return None
     said = Classified(predictions.validation.log_probs, predictions.labels, predictions.target.log_probs)

@@ -13,13 +13,15 @@ from calida.seeds import Seeds
 
 @dataclass(frozen=True)
 class SourceBatch:
-    """Labeled source samples."""
+    """Labeled source samples, and how much each counts where they do not all count alike."""
 
     x: Tensor  # [B, ...]
     y: Tensor  # [B]
+    weight: Tensor | None = None  # [B], of mean 1 over the source
 
     def __getitem__(self, rows: slice) -> SourceBatch:
-        return SourceBatch(self.x[rows], self.y[rows])
+        weight = None if self.weight is None else self.weight[rows]
+        return SourceBatch(self.x[rows], self.y[rows], weight)
 
 
 @dataclass(frozen=True)

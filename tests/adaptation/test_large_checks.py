@@ -1,0 +1,54 @@
+"""Large domains: check classifiers are asked about some rows, and what they say is the same for those."""
+
+import torch
+from torch import Tensor
+
+from calida.adaptation import data_checks
+from calida.adaptation.data_checks import CheckFeatures, check_around
+from calida.estimation import estimate_by_agreement
+from calida.model import Prediction
+from calida.seeds import Seeds
+from calida.validation import DomainPredictions
+
+
+def features(validation, target):
+    numbers = torch.Generator().manual_seed(0)
+
+    def drawn(count, moved=0.0) -> tuple[Tensor, Tensor]:
+        labels = torch.arange(count) % 2
+        return torch.randn(count, 3, generator=numbers) + 3 * labels[:, None] + moved, labels
+
+    (x, y), (held, held_labels), (met, truth) = drawn(300), drawn(validation), drawn(target, 0.5)
+    return CheckFeatures(x, y, held, held_labels, met), truth
+
+
+def said(labels):
+    log_probs = torch.nn.functional.one_hot(labels, 2).double().clamp(min=0.01).log()
+    nothing = torch.zeros(len(labels))
+    return Prediction(log_probs, nothing, nothing, nothing, torch.zeros(len(labels), 1))
+
+
+def test_some_rows_of_a_large_domain_are_enough(monkeypatch):
+    x, truth = features(validation=120, target=900)
+    wrong = truth.clone()
+    wrong[::5] = 1 - wrong[::5]
+    predictions = DomainPredictions(said(x.validation_labels), x.validation_labels, said(wrong), None)
+    whole = check_around(x, 2, Seeds(0))
+    monkeypatch.setattr(data_checks, "_MOST", 100)
+    part = check_around(x, 2, Seeds(0))
+    assert [len(rows) for rows in whole.seen] == [120, 900]
+    assert [len(rows) for rows in part.seen] == [100, 100]
+    assert all(len(one.target) == 100 == len(one.validation) for one in part.panel.opinions)
+    assert torch.equal(part.panel.labels, x.validation_labels[part.seen.validation])
+    assert part.source_count == whole.source_count == 420
+    found = []
+    for checks in (whole, part):
+        seen = checks.of(predictions)
+        assert torch.equal(seen.target.labels, wrong[checks.seen.target])
+        found.append(estimate_by_agreement(checks.panel, seen.validation.labels, seen.target.labels, checks.apart))
+        votes = checks.by_sample(found[-1], 900)
+        assert torch.equal(votes[checks.seen.target], found[-1].by_sample)
+    assert abs(found[0].value - found[1].value) < 0.1
+    unseen = torch.ones(900, dtype=torch.bool)
+    unseen[part.seen.target] = False
+    assert votes[unseen].unique().tolist() == [float(found[1].by_sample.mean())]
