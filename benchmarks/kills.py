@@ -127,23 +127,23 @@ def main() -> None:
         words = ["adapt", "--source", source, "--target", target, "--quiet", *more]
         words += [word for key, value in settings.items() for word in ("--set", f"{key}={value}")]
         if name not in peaceful:
-            seconds = finish([*words, "--out", "peaceful"], log)
-            peaceful[name] = (seconds, ending(root / "peaceful"))
-            shutil.rmtree(root / "peaceful")
+            seconds = finish([*words, "--out", "run"], log)
+            peaceful[name] = (seconds, ending(root / "run"))
+            shutil.rmtree(root / "run")
         seconds, wanted = peaceful[name]
-        child = start([*words, "--out", "killed"], log)
+        child = start([*words, "--out", "run"], log)
         time.sleep(moments.uniform(0, seconds))
         os.kill(child, signal.SIGKILL)
         _, status = os.waitpid(child, 0)
         if os.WIFSIGNALED(status):  # else it was over before
-            begun = (root / "killed" / "config.toml").exists()
-            finish([*words, "--out", "killed", *["--resume"] * begun], log)
-            found = ending(root / "killed")
+            begun = (root / "run" / "config.toml").exists()
+            finish([*words, "--out", "run", *["--resume"] * begun], log)
+            found = ending(root / "run")
             apart = sorted(key for key in found.keys() | wanted.keys() if found.get(key) != wanted.get(key))
             done += 1
             unlike += bool(apart)
             print(f"{done} {name}: {'begun' if begun else 'not begun'}, {apart or 'the same end'}", flush=True)
-        shutil.rmtree(root / "killed", ignore_errors=True)
+        shutil.rmtree(root / "run", ignore_errors=True)
     print(f"{done} kills, {done - unlike} identical ends, {unlike} others")
     shutil.rmtree(root)
     sys.exit(bool(unlike))
