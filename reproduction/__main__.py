@@ -18,7 +18,8 @@ from calida.cli.screen import Screen
 from calida.cli.study_screen import run_jobs
 from calida.data import data_folder
 from calida.errors import CalidaError, InputError
-from calida.studies import Engine, Results, StudyTask
+from calida.studies import Engine, Results, StudyTask, finished_record, forecast_seconds
+from calida.terminal import about
 from reproduction.older_records import FLAT_NAMES
 from reproduction.page import RESULTS, write_page
 from reproduction.screen import show_claims, show_memory, show_table, show_table1
@@ -41,6 +42,7 @@ class What(str, Enum):
     page = "page"
 
 
+_LONG = 600  # seconds, above which one is asked
 _SEEDS = {"table1": 4, "claims": 8, **{table.study: table.seeds for table in TABLES.values()}}
 
 
@@ -79,6 +81,7 @@ def reproduce(
         list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="A setting for all rows of table 3.")
     ] = None,
     plan: Annotated[bool, typer.Option("--plan", help="Print how much memory table 3 takes, and run nothing.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Run it, however long it takes.")] = False,
     docs: Annotated[Path, typer.Option(help="Where `page` writes reproduction.md and its figures.")] = Path("docs"),
     quiet: Quiet = False,
     as_json: AsJson = False,
@@ -129,6 +132,9 @@ def reproduce(
     study = plan_study(what.value, tasks, numbers[what.value], row or ())
     tables = [table for table in TABLES.values() if table.study == what.value]
     measure = tasks[tables[0].task].measure if tables else "accuracy"
+    left = [job for job in study.jobs if job.key not in store.records and finished_record(job, out) is None]
+    if left and not smoke:
+        _foresee(screen, forecast_seconds(left, runner.jobs, device), len(left), yes)
     failures = run_jobs(screen, study.name, study.jobs, runner, out, store, measure)
     records, shown = store.records, {}
     if what is What.table1:
@@ -152,6 +158,18 @@ def _pacs_like(out: Path) -> Path:
         if not (out / "pacs" / domain).exists():
             shutil.copytree(root / part, out / "pacs" / domain, ignore=shutil.ignore_patterns("*.txt"))
     return out
+
+
+def _foresee(screen: Screen, seconds: float, runs: int, yes: bool) -> None:
+    """Say how long it will take; above ten minutes, ask, and where nobody can answer, want --yes."""
+    told = f"{runs} run{'s' * (runs > 1)}: {about(seconds)} on this machine"
+    screen.say(f"{told}.")
+    if yes or seconds <= _LONG:
+        return
+    if not sys.stdin.isatty():
+        raise InputError(f"{told}, which is more than ten minutes: say --yes to run it")
+    if not typer.confirm("Go on?", err=True):
+        raise typer.Exit(0)
 
 
 def _changed(task: StudyTask, changes: Mapping[str, Any]) -> StudyTask:

@@ -6,13 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from rich.table import Column
-from rich.table import Table as Grid
-
 from calida.cli.screen import Screen
 from calida.model import Network
 from calida.studies import StudyTask
-from calida.terminal import plain
+from calida.terminal import plain, table_of
 from reproduction.claims import examine_claims
 from reproduction.memory import memory_plan
 from reproduction.summary import CHOICES, Records, base_lines, table_lines
@@ -35,7 +32,7 @@ def show_table(
     """The paper's rows and ours; target accuracy in percent, all of it measured with target labels."""
     lines = table_lines(table, task, seeds, records)
     title = f"{table.title}, target {task.measure.replace('_', ' ')} in %, measured with labels"
-    grid = Grid(Column("model", no_wrap=True), "paper", *CHOICES, "ECE", title=title, title_justify="left")
+    grid = table_of("model", "paper", *CHOICES, "ECE", title=title, title_justify="left")
     for line in lines:
         ours = [line.accuracy[name].percent() for name in CHOICES] if line.accuracy else [""] * len(CHOICES)
         paper = "" if line.row.paper is None else f"{line.row.paper:.2f}"
@@ -52,7 +49,7 @@ def show_table1(screen: Screen, task: StudyTask, seeds: Sequence[int], records: 
     lines = base_lines(task, seeds, records)
     columns = ("paper: source", "target", "source, trained on", "source, held out", "target", "target ECE")
     title = f"Table 1: {task.name}, accuracy in %"
-    grid = Grid(Column("model", no_wrap=True), *columns, title=title, title_justify="left")
+    grid = table_of("model", *columns, title=title, title_justify="left")
     for line in lines:
         ours = [spread.percent() for spread in line.figures.values()] or [""] * 4
         grid.add_row(line.row.name, f"{line.row.source:.2f}", f"{line.row.target:.2f}", *ours)
@@ -67,7 +64,7 @@ def show_claims(
 ) -> list[dict[str, Any]]:
     """What the paper asserts and what our runs say to it."""
     findings = examine_claims(tasks, seeds, records)
-    grid = Grid(
+    grid = table_of(
         "claim", "task", "mean", "95 % interval", "verdict", title="Claims, paired by seed", title_justify="left"
     )
     for one in findings:
@@ -84,7 +81,7 @@ def show_memory(screen: Screen, task: StudyTask, classes: int = 12) -> dict[str,
     plan = memory_plan(Network(shape, classes, task.backbone, gaussian=True, head=task.head), recipe)
     batch, groups = recipe.optimization.batch_size, recipe.gradient_variance.groups
     title = f"{task.backbone}, {shape[1]} pixels, batches of {batch}, {groups} groups"
-    grid = Grid("memory of a training step", "GB", title=title, title_justify="left")
+    grid = table_of("memory of a training step", "GB", title=title, title_justify="left")
     for name, words in _MEMORY.items():
         grid.add_row(words, f"{getattr(plan, name) / 1e9:.2f}")
     screen.console.print(grid)

@@ -26,7 +26,7 @@ def calida_command(*words, cwd=None):
     return command(run, "calida", *words, cwd=cwd)
 
 
-def command(run, name, *words, cwd=None):
+def command(run, name, *words, cwd=None, columns=200):
     """A command in this process: what it prints, and the code that it exits with."""
     out, err, code = io.StringIO(), io.StringIO(), 0
     before = Path.cwd()
@@ -35,7 +35,7 @@ def command(run, name, *words, cwd=None):
         contextlib.redirect_stdout(out),
         contextlib.redirect_stderr(err),
         mock.patch.object(sys, "argv", [name, *map(str, words)]),
-        mock.patch.dict(os.environ, {"COLUMNS": "200"}),
+        mock.patch.dict(os.environ, {"COLUMNS": str(columns)}),
     ):
         try:
             run()

@@ -19,7 +19,7 @@ from calida.cli.screen import Screen
 from calida.cli.select import select
 from calida.cli.study import study
 from calida.errors import CalidaError, CalidaWarning, InputError
-from calida.terminal import plain
+from calida.terminal import plain, table_of
 from calida.version import __version__
 
 app = typer.Typer(
@@ -83,11 +83,9 @@ def recipes(
     markdown: Annotated[bool, typer.Option("--markdown", help="All settings and recipes as a page.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """List the methods, or show every setting of one."""
-    from rich.table import Table
-
+    """List the methods and when to choose which, or show every setting of one."""
     from calida.adaptation import AUTO, AUTO_RECIPES
-    from calida.recipes import RECIPES, get_recipe
+    from calida.recipes import RECIPES, WHEN, get_recipe
     from calida.recipes.document import settings_page
     from calida.recipes.settings import to_plain
 
@@ -100,17 +98,18 @@ def recipes(
     if name is not None:
         recipe = get_recipe(name)
         values = recipe.to_json()
-        table = Table("setting", "value", "meaning", title=f"{recipe.name}: {recipe.summary}", title_justify="left")
+        table = table_of("setting", "value", "meaning", title=f"{recipe.name}: {recipe.summary}", title_justify="left")
         for full, one in recipe.each().items():
             table.add_row(full, plain(str(to_plain(one.value))), one.words)
     else:
         values = {recipe.name: recipe.summary for recipe in RECIPES.values()}
         values[AUTO] = f"tries {', '.join(AUTO_RECIPES)} and returns what label-free validators prefer"
-        table = Table("recipe", "what it does")
+        table = table_of("recipe", "what it does", "choose it when", show_lines=True)
         for key, value in values.items():
-            table.add_row(key, value)
+            table.add_row(key, value, WHEN.get(key, ""))
     screen.console.print(table)
     if name is None:
+        screen.say("Leave --recipe out, and calida for images, consensus for tables, features for an encoder is taken.")
         screen.say("Any order: rer-2, brer-0.5, rer-3-gvr. One recipe in full: calida recipes NAME")
     screen.result(values)
 

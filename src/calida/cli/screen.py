@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 
-from calida.terminal import plain
+from calida.terminal import plain, table_of
 
 if TYPE_CHECKING:
     from calida.progress import TrainingProgress
@@ -49,11 +49,9 @@ class Screen:
 
     def show_result(self, metrics: Metrics) -> None:
         """Source-only against adapted, side by side."""
-        from rich.table import Table
-
-        table = Table(title="source only against adapted", title_justify="left")
+        table = table_of(title="source only against adapted", title_justify="left")
         for column in ("", "source only", "adapted"):
-            table.add_column(column, justify="left" if not column else "right")
+            table.add_column(column, overflow="fold", justify="left" if not column else "right")
         sides = (metrics["source_only"], metrics["adapted"])
         for name, part, key, form in _ROWS:
             if part in sides[1]:
@@ -64,11 +62,9 @@ class Screen:
 
     def show_groups(self, groups: Mapping[str, Any]) -> None:
         """Accuracy for each value of a column, measured with labels."""
-        from rich.table import Table
-
-        table = Table(title=plain(f"target accuracy (oracle) by {groups['column']}"), title_justify="left")
+        table = table_of(title=plain(f"target accuracy (oracle) by {groups['column']}"), title_justify="left")
         for column in (groups["column"], "rows", "source only", "adapted", "95 % interval"):
-            table.add_column(plain(column), justify="left" if column == groups["column"] else "right")
+            table.add_column(plain(column), overflow="fold", justify="left" if column == groups["column"] else "right")
         for one in groups["groups"]:
             shares = (f"{one[side]:.1%}" for side in ("source_only", "adapted"))
             table.add_row(plain(one["group"]), f"{one['rows']:,}", *shares, f"{one['low']:.1%} to {one['high']:.1%}")

@@ -9,7 +9,7 @@ import typer
 
 from calida.cli.options import AsJson, Quiet
 from calida.cli.screen import Screen
-from calida.terminal import plain
+from calida.terminal import plain, table_of
 
 if TYPE_CHECKING:
     from calida.validation import Selection
@@ -41,13 +41,14 @@ def select(
 
 
 def show_selection(screen: Screen, selection: Selection) -> None:
-    from rich.table import Table
-
     from calida.validation import DECIDING
 
-    table = Table("run", *selection.picks, title="validators; * marks each one's own choice", title_justify="left")
+    table = table_of(
+        "run", DECIDING, "validators that would choose it", title="runs, the best first", title_justify="left"
+    )
     for name, row in sorted(selection.table.items(), key=lambda item: -item[1][DECIDING]):
-        table.add_row(plain(name), *(f"{row[one]:.3f}{'*' * (pick == name)}" for one, pick in selection.picks.items()))
+        own = [validator for validator, pick in selection.picks.items() if pick == name]
+        table.add_row(plain(name), f"{row[DECIDING]:.3f}", ", ".join(own) or "none")
     screen.console.print(table)
     screen.say(selection.reason)
     others = sorted(set(selection.picks.values()) - {selection.chosen})

@@ -11,7 +11,7 @@ import typer
 from calida.cli.options import AsJson, Device, Quiet
 from calida.cli.screen import Screen
 from calida.cli.select import show_selection
-from calida.terminal import plain
+from calida.terminal import plain, table_of
 
 if TYPE_CHECKING:
     from calida.studies import RunRecord
@@ -63,11 +63,9 @@ def study(
 
 
 def _show(screen: Screen, done: dict[str, RunRecord]) -> None:
-    from rich.table import Table
-
     measured = any("oracle" in record["returned"] for record in done.values())
     columns = ["run", "estimated accuracy", *["measured with labels"] * measured, "returned"]
-    table = Table(*columns, title="finished runs", title_justify="left")
+    table = table_of(*columns, title="finished runs", title_justify="left")
     for name, record in done.items():
         figures = _figures(record)
         low, high = figures["interval"]

@@ -8,11 +8,12 @@ from pathlib import Path
 
 import typer
 from rich.live import Live
-from rich.table import Table as Grid
+from rich.table import Table
 
 from calida.cli.screen import Screen
 from calida.cli.stopping import terminable
 from calida.studies import Engine, Job, Measure, Outcome, Results, StudyProgress, finished_record
+from calida.terminal import table_of
 
 
 def run_jobs(
@@ -55,10 +56,10 @@ def _following(screen: Screen, progress: StudyProgress) -> AbstractContextManage
     return Live(get_renderable=lambda: _live(progress), console=screen.console, refresh_per_second=1, transient=True)
 
 
-def _live(progress: StudyProgress) -> Grid:
+def _live(progress: StudyProgress) -> Table:
     rows = progress.rows()
     done, total = sum(row.done for row in rows), sum(row.total for row in rows)
-    grid = Grid(
+    grid = table_of(
         "task",
         "recipe",
         "runs",

@@ -6,6 +6,7 @@ from calida.recipes.named import (
     DEFAULT_RECIPE,
     FEATURES_RECIPE,
     RECIPES,
+    WHEN,
     default_recipe,
     get_recipe,
 )
@@ -20,6 +21,7 @@ __all__ = [
     "FEATURES_RECIPE",
     "MOST_SAMPLES",
     "RECIPES",
+    "WHEN",
     "Recipe",
     "Settings",
     "default_recipe",

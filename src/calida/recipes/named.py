@@ -150,6 +150,28 @@ RECIPES: dict[str, Recipe] = {
     )
 }
 
+# When to choose which; of the paper's, `-gvr` adds gradient variance and `b` weight samples.
+WHEN: dict[str, str] = {
+    "calida": "samples are images: the default there",
+    "features": "an encoder reads photographs or texts: the default there",
+    "consensus": "samples are tables or feature vectors: the default there",
+    "source": "you want to know what there is to gain",
+    "bsource": "the same, with doubt about the model told apart",
+    "rer-1": "you compare with entropy minimisation, and classes are about balanced",
+    "rer-1-gvr": "you study training dynamics",
+    "rer-inf": "you want the paper's self-training",
+    "rer-inf-gvr": "you study training dynamics",
+    "brer-1": "as rer-1, with doubt about the model told apart",
+    "brer-1-gvr": "you study training dynamics",
+    "brer-inf": "you want the paper's best",
+    "brer-inf-gvr": "you run the paper again",
+    "annealed": "pseudo-labels are poor at the start",
+    "dual": "you will act on the probabilities",
+    "self-training": "the model is hgb, forest or logistic: the default there",
+    "mmd": "you want a baseline to compare with",
+    "auto": "you have three times the time and no idea",
+}
+
 DEFAULT_FITTED_RECIPE = _SELF_TRAINING.name  # of classifiers that are no networks
 
 

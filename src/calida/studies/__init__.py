@@ -1,6 +1,7 @@
 """Many runs, side by side and resumable, and what their records say together."""
 
 from calida.studies.engine import Engine, Outcome
+from calida.studies.forecast import forecast_seconds
 from calida.studies.job import Job, finished_record, grouped_settings, run_job
 from calida.studies.plan import StudyPlan
 from calida.studies.progress import StudyProgress
@@ -21,6 +22,7 @@ __all__ = [
     "StudyProgress",
     "StudyTask",
     "finished_record",
+    "forecast_seconds",
     "grouped_settings",
     "label_free",
     "run_job",
