@@ -134,7 +134,7 @@ def reproduce(
     measure = tasks[tables[0].task].measure if tables else "accuracy"
     left = [job for job in study.jobs if job.key not in store.records and finished_record(job, out) is None]
     if left and not smoke:
-        _foresee(screen, forecast_seconds(left, runner.jobs, device), len(left), yes)
+        ask_if_long(screen, forecast_seconds(left, runner.jobs, device), len(left), yes)
     failures = run_jobs(screen, study.name, study.jobs, runner, out, store, measure)
     records, shown = store.records, {}
     if what is What.table1:
@@ -160,7 +160,7 @@ def _pacs_like(out: Path) -> Path:
     return out
 
 
-def _foresee(screen: Screen, seconds: float, runs: int, yes: bool) -> None:
+def ask_if_long(screen: Screen, seconds: float, runs: int, yes: bool) -> None:
     """Say how long it will take; above ten minutes, ask, and where nobody can answer, want --yes."""
     told = f"{runs} run{'s' * (runs > 1)}: {about(seconds)} on this machine"
     screen.say(f"{told}.")

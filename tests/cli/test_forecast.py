@@ -13,11 +13,13 @@ from rich.console import Console
 from calida.cli import main
 from calida.cli.screen import Screen
 from calida.cli.select import show_selection
+from calida.errors import InputError
 from calida.recipes import RECIPES, WHEN
 from calida.studies import StudyTask, forecast_seconds
 from calida.terminal import about
 from calida.training import PhasePlan, RunStarted, StepTaken
 from calida.validation import VALIDATORS, RoundRecord, Selection
+from reproduction.__main__ import ask_if_long
 from reproduction.screen import show_claims, show_table, show_table1
 from reproduction.tables import TABLE1, TABLES
 from reproduction.tasks import PROTOCOLS
@@ -92,6 +94,15 @@ def test_a_study_is_foreseen_by_a_trial_and_grows_with_what_there_is_to_do():
     samples = 54 * 404
     assert long < 1.1 * took / 100 * 2 * samples  # a trial has taken more than 100 samples
     assert forecast_seconds([job("rer-inf", rounds=300)], 2) > 0
+
+
+def test_reproduction_wants_a_yes_above_ten_minutes():
+    for seconds, yes in ((599.0, False), (3600.0, True)):
+        screen = watched(Screen())
+        ask_if_long(screen, seconds, 12, yes)
+        assert screen.console.file.getvalue() == f"12 runs: {about(seconds)} on this machine.\n"
+    with pytest.raises(InputError, match=r"12 runs: about 60 minutes on this machine, .* say --yes"):
+        ask_if_long(watched(Screen()), 3600.0, 12, False)  # nobody is there to be asked
 
 
 def tables_of(text):

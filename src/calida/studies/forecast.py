@@ -13,7 +13,7 @@ import torch
 from calida.adaptation import adapt_with
 from calida.data import Collection, class_indices, class_names, load_samples, read_collection, unify
 from calida.recipes import phases
-from calida.runs.config import RunConfig
+from calida.runs.config import AUTO_ENCODER, NO_ENCODER, RunConfig
 from calida.runs.data import domain_seeds
 from calida.studies.engine import starts_first
 from calida.studies.job import Job
@@ -39,13 +39,16 @@ class _Rates(NamedTuple):
 def forecast_seconds(jobs: Sequence[Job], processes: int, device: str | None = None) -> float:
     """About how long these runs take, side by side in so many processes; starts that they share are counted once.
 
-    One trial for each network and cost of a step: point or Bayesian, with or without gradient variance.
+    One trial for each network and cost of a step: point or Bayesian, with or without gradient variance. Runs behind an
+    encoder count nothing.
     """
     sizes: dict[tuple[str, str], tuple[Collection, Collection]] = {}
     rates: dict[tuple[object, ...], _Rates] = {}
     total = 0.0
     for job in starts_first(jobs):
         config = replace(job.config, device=device)
+        if config.encoder not in (AUTO_ENCODER, NO_ENCODER):  # embeddings are kept, and a head on them takes seconds
+            continue
         place = (config.source, config.target)
         if place not in sizes:
             sizes[place] = _read(config)
