@@ -11,9 +11,7 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
-from torch import Tensor
 
 from calida.adaptation import Adapted, RunOptions, adapt_with, load
 from calida.allocator import keep_freed_memory
@@ -22,8 +20,6 @@ from calida.data import (
     Collection,
     Labeled,
     SavedPreparation,
-    UnreadableImageError,
-    decode_image,
     read_collection,
     split_validation,
     take,
@@ -39,12 +35,12 @@ from calida.report import (
     gather,
     judge_results,
     measure_groups,
-    thumbnails,
     write_report,
 )
 from calida.runs.config import FORMAT, NO_ENCODER, RunConfig
 from calida.runs.data import ReadingProgress, RunData, domain_seeds, open_data, read_truth
 from calida.runs.folder import RunFolder, digest_names, prediction_columns, write_predictions
+from calida.runs.pictures import target_pictures
 from calida.runs.tensorboard import tensorboard_log
 from calida.seeds import Seeds
 from calida.shift import compare_columns
@@ -215,7 +211,7 @@ def _finish(
     assert trust is not None
     mapped = {} if draw else {"on_map": 0}
     truth = folder.read_truth() if data.truth is None else data.truth
-    shown = partial(_thumbnails, data.target.collection) if draw else None
+    shown = partial(target_pictures, data.target.collection) if draw else None
     predictions, prediction = gather(adapted, validation, data.target.samples, truth, shown, **mapped)
     classes, right = data.preparation.classes, adapted.right
     columns = prediction_columns(data.target.collection, prediction, classes, right=right)
@@ -247,30 +243,6 @@ def _finish(
         "versions": {"calida": __version__, "torch": torch.__version__, "python": platform.python_version()},
     }
     return publish(folder, predictions, metrics, (data.target.collection.named_by, data.target.collection.names), draw)
-
-
-def _thumbnails(target: Collection, rows: Tensor) -> np.ndarray:
-    """Images as the user has them, where an encoder has made features of them: [I, 3, H, W], empty if they are none."""
-    if not target.is_images:
-        return np.zeros((0,), np.uint8)
-    if isinstance(target.samples, Tensor):
-        return thumbnails(target.samples, rows)
-    small = [_thumbnail(Path(target.samples[row])) for row in rows.tolist()]
-    height, width = (max((one.shape[side] for one in small), default=1) for side in (1, 2))
-    framed = np.zeros((len(small), 3, height, width), np.uint8)  # in the middle of a frame that holds them all
-    for place, one in enumerate(small):
-        top, left = (height - one.shape[1]) // 2, (width - one.shape[2]) // 2
-        framed[place, :, top : top + one.shape[1], left : left + one.shape[2]] = one
-    return framed
-
-
-def _thumbnail(path: Path) -> np.ndarray:
-    """One image; nothing of a file that has gone or changed since it was read, for which no run is to be lost."""
-    try:
-        small: np.ndarray = thumbnails(decode_image(path, 3)[None], torch.tensor([0]))[0]
-        return small
-    except UnreadableImageError:
-        return np.zeros((3, 1, 1), np.uint8)
 
 
 def _columns(data: RunData, seed: int) -> Mapping[str, Any] | None:
