@@ -103,11 +103,12 @@ class _Rehearsal:
         turns = [domains for domains in self.turns if regularizer is None or regularizer.domain in domains]
         with self.memory:
             self.model.lay_out(torch.channels_last if regularizer is None else torch.contiguous_format)  # as a run does
-            self.memory.peak = 0
             optimizer = self._optimizer()
+            self.memory.peak = self.memory.live
             for domains in turns or self.turns:
                 objective.backward(self._step(domains), objective.multipliers())
-                optimizer.step()
+                if self.phase.optimizer != "adam":  # which is fused, and makes nothing on its way
+                    optimizer.step()
                 optimizer.zero_grad(set_to_none=True)
         return self.memory.peak
 
