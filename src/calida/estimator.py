@@ -134,7 +134,7 @@ class CalibratedAdapter(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             backbone=self.backbone,
             class_weight=self._class_weight(),
             sample_weight=sample_weight,
-            num_classes=max(len(self.classes_), 2),
+            num_classes=len(self.classes_) if len(self.classes_) > 1 else None,
             validation=self.validation,
             choice=self.choice,
             calibration=self.calibration,
