@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import weakref
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -157,12 +157,12 @@ class OneGraph(GradientVariance):
 class EveryGraph(GradientVariance):
     """Gradient variance as Algorithm 1 is written down: all group graphs live until the one backward pass."""
 
-    def backward(self, step: Step, loss: Callable[[Step], StepLoss]) -> VarianceStep:
+    def backward(self, step: Step, loss: Callable[[Step], StepLoss], names: Sequence[str] = ()) -> VarianceStep:
         parameters = [p for p in step.model.parameters() if p.requires_grad]
         counted = [parameters[i] for i in parameter_positions(step.model, self.part)]
         losses: list[StepLoss] = []
         gradients: list[list[Tensor]] = []
-        for group in step.groups(self.domain, self._group_count(step)):
+        for group in step.groups(self.domain, self.group_count(len(step.batches[self.domain]))):
             with scratch_buffers(step.model):
                 losses.append(loss(group))
                 found = torch.autograd.grad(losses[-1].total, counted, create_graph=True, allow_unused=True)

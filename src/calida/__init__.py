@@ -9,7 +9,15 @@ if TYPE_CHECKING:
     from typing import Any
 
     from calida.adaptation import Adapted, finetune, load
-    from calida.errors import CalidaError, CheckpointError, DownloadError, InputError, MissingExtraError, NonFiniteError
+    from calida.errors import (
+        CalidaError,
+        CheckpointError,
+        DownloadError,
+        InputError,
+        LostProcessError,
+        MissingExtraError,
+        NonFiniteError,
+    )
     from calida.estimator import CalibratedAdapter, label_free_score
     from calida.front import adapt
     from calida.model import Prediction
@@ -29,6 +37,7 @@ __all__ = [
     "Decision",
     "DownloadError",
     "InputError",
+    "LostProcessError",
     "MissingExtraError",
     "NonFiniteError",
     "Prediction",
@@ -59,6 +68,7 @@ _HOMES = {
         "CheckpointError",
         "DownloadError",
         "InputError",
+        "LostProcessError",
         "MissingExtraError",
         "NonFiniteError",
     ),

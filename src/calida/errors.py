@@ -39,6 +39,10 @@ class NonFiniteError(CalidaError, ArithmeticError):
     """A loss term became infinite or NaN; training stopped before the step was taken."""
 
 
+class LostProcessError(CalidaError):
+    """Of several processes that train together, another one has ended or cannot be reached."""
+
+
 class CalidaWarning(UserWarning):
     """Something that is not wrong but may surprise."""
 

@@ -20,7 +20,9 @@ from calida.data.files.numpy_files import label_names
 from calida.data.files.tables import label_words
 from calida.data.tables.frames import as_frame
 from calida.errors import InputError
+from calida.launch import is_first
 from calida.objective import Weighted
+from calida.processes import join, telling_reasons
 from calida.recipes import Recipe, get_recipe
 from calida.runs.config import RunConfig
 from calida.runs.data import ReadingProgress, RunData, domain_seeds, open_data, prepare_data
@@ -65,8 +67,11 @@ def adapt(
 
     `oracle_labels` are the target's true labels, if known: they only add "oracle" figures to the history and never
     reach training.
+
+    Under torchrun, all of its processes call this with the same arguments and train one classifier, which all return;
+    the first one writes and observes.
     """
-    with _following(progress, observe) as follow:
+    with _following(progress and is_first(), observe) as follow:
         if not _is_read(source, target, options):
             return adapt_arrays(
                 source,
@@ -90,8 +95,9 @@ def adapt(
             if terms or oracle_labels is not None or isinstance(start, Adapted):
                 raise InputError("a run's folder holds names alone: leave out terms, oracle_labels and start, or it")
             return execute_run(config, place, resume, follow.observe, follow.tell)[0]
-        first = start if isinstance(start, Adapted) else read_start(config)
-        data = open_data(config, follow.tell) if by_name else _open(config, source, target, follow.tell)
+        with telling_reasons(), join().first_ahead():
+            first = start if isinstance(start, Adapted) else read_start(config)
+            data = open_data(config, follow.tell) if by_name else _open(config, source, target, follow.tell)
         if oracle_labels is not None:
             data = replace(data, truth=_truth(oracle_labels, data))
         return adapt_data(decided(config, data), data, first, place, resume, follow.observe, terms)

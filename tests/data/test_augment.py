@@ -7,6 +7,7 @@ import torch
 from scipy.ndimage import gaussian_filter
 
 from calida.data import Augmentation, has_colors
+from calida.processes import Share
 from calida.seeds import Seeds
 
 
@@ -47,7 +48,8 @@ def test_bytes_become_unit_floats():
 )
 def test_amounts_stay_within_their_limits(only, limit):
     amounts = {"rotation": 0.0, "stretch": 0.0, "shear": 0.0, "shift": 0.0} | only
-    matrices = Augmentation(affine=1.0, **amounts)._matrices(torch.zeros(500, 1, 8, 8), Seeds(0).generator("affine"))
+    images = torch.zeros(500, 1, 8, 8)
+    matrices = Augmentation(affine=1.0, **amounts)._matrices(images, Seeds(0).generator("affine"), Share.whole(500))
     assert bool((limit(matrices) > -1e-5).all())
     assert matrices.std(0).max() > 0.05  # and they are used
 
@@ -55,7 +57,7 @@ def test_amounts_stay_within_their_limits(only, limit):
 def test_the_image_moves_as_the_matrix_says():
     images = ramp()
     augmentation = Augmentation(affine=1.0)
-    matrices = augmentation._matrices(images, Seeds(3).generator("affine"))
+    matrices = augmentation._matrices(images, Seeds(3).generator("affine"), Share.whole(len(images)))
     views = augmentation(images, Seeds(3))
     axis = (torch.arange(33) + 0.5) / 33 * 2 - 1
     places = torch.stack([axis.expand(33, 33), axis[:, None].expand(33, 33), torch.ones(33, 33)])  # x, y, 1
@@ -72,7 +74,7 @@ def test_turning_keeps_lengths_and_a_quarter_turn_is_known():
     amounts = {"stretch": 0.0, "shear": 0.0, "shift": 0.0}
     for seed in range(20):
         turned = Augmentation(affine=1.0, rotation=math.pi / 2, **amounts)
-        angle = torch.atan2(*turned._matrices(image, Seeds(seed).generator("affine"))[0, [1, 0], 0])
+        angle = torch.atan2(*turned._matrices(image, Seeds(seed).generator("affine"), Share.whole(1))[0, [1, 0], 0])
         view = turned(image, Seeds(seed))[0, 0]
         rows, columns = torch.meshgrid(torch.arange(15.0) - 7, torch.arange(15.0) - 7, indexing="ij")
         middle = torch.stack([(columns * view).sum(), (rows * view).sum()]) / view.sum()

@@ -203,8 +203,8 @@ def test_short_batch_is_cut_into_fewer_groups(make_step):
 def test_the_same_gradient_with_kept_graphs_and_without(make_step, memory, passes, bound, monkeypatch):
     """Memory decides how often a group is run, and nothing else."""
     step, runs = make_step(), []
-    run = type(step).run
-    monkeypatch.setattr(type(step), "run", lambda self, *args: runs.append(1) or run(self, *args))
+    run = type(step).run_own
+    monkeypatch.setattr(type(step), "run_own", lambda self, *args: runs.append(1) or run(self, *args))
     regularizer = GradientVariance(weight=50.0, groups=4, inner_step=0.3, bound=bound, memory=memory)
     objective = objective_of(TargetEntropy(1.0))
     regularizer.backward(step, lambda group: objective.loss(group, {"target": 0.7}))
@@ -234,15 +234,15 @@ def test_only_one_graph_is_alive_at_a_time_where_memory_is_short(make_step, monk
 
     step = make_step()
     alive = []
-    run = type(step).run
+    run = type(step).run_own
 
-    def watched(self, domain, standard):
+    def watched(self, *args):
         assert not any(reference() is not None for reference in alive)
-        output = run(self, domain, standard)
+        output = run(self, *args)
         alive.append(weakref.ref(output.logits.mean))
         return output
 
-    monkeypatch.setattr(type(step), "run", watched)
+    monkeypatch.setattr(type(step), "run_own", watched)
     objective = objective_of(TargetEntropy(1.0))
     regularizer = GradientVariance(groups=4, bound="none", memory=0)
     regularizer.backward(step, lambda group: objective.loss(group, {"target": 1.0}))

@@ -38,6 +38,7 @@ from calida.data import class_names as labels_of
 from calida.errors import InputError
 from calida.model import MOST_CLASSES
 from calida.objective import Weighted
+from calida.processes import join, telling_reasons
 from calida.recipes import DEFAULT_RECIPE, Recipe
 from calida.seeds import Seeds
 from calida.training import Domains, Observe, RunEvent
@@ -76,6 +77,9 @@ def adapt(
 
     `oracle_labels` are the target's true labels, if known: they only add "oracle" figures to the history and never
     reach training.
+
+    Under torchrun, all of its processes call this with the same arguments and train one classifier, which all return;
+    the first one writes and observes.
     """
     gathered = RunOptions.of(recipe, options)
     gathered.check()
@@ -108,6 +112,7 @@ def adapt(
     )
 
 
+@telling_reasons()
 def adapt_with(
     options: RunOptions,
     source: tuple[Array | ImageFiles, Array],
@@ -125,6 +130,7 @@ def adapt_with(
     sample_weight: Array | None = None,
 ) -> Adapted:
     """`adapt` with options that are gathered already; with `tuning`, samples are features of what is fine-tuned."""
+    processes = join()
     options.check()
     options = replace(options, seed=whole(options.seed, "seed"))
     num_classes = None if num_classes is None else whole(num_classes, "num_classes", 2)
@@ -161,18 +167,20 @@ def adapt_with(
         class_names,
         None if oracle_labels is None else _truth(oracle_labels, len(target_x), classes, class_names),
         start,
+        processes=processes,
     )
     place, recipes = None if folder is None else Path(folder), options.recipes(vectors=target_x.ndim == 2)
-    if tuning is not None:
-        if len(recipes) > 1 or not is_network(options.model):
-            raise InputError("fine-tuning goes on with one recipe, and with a network")
-        adapted = train_and_tune(task, tuning, (kept, held), recipes[0], place, observe, resume)
-    elif options.model == AUTO:
-        adapted = try_models(task, recipes[0], place, observe, resume)
-    elif len(recipes) > 1:
-        adapted = try_recipes(task, recipes, place, observe, resume)
-    else:
-        adapted = task.train(recipes[0], place, observe, resume)
+    with processes.training():
+        if tuning is not None:
+            if len(recipes) > 1 or not is_network(options.model):
+                raise InputError("fine-tuning goes on with one recipe, and with a network")
+            adapted = train_and_tune(task, tuning, (kept, held), recipes[0], place, observe, resume)
+        elif options.model == AUTO:
+            adapted = try_models(task, recipes[0], place, observe, resume)
+        elif len(recipes) > 1:
+            adapted = try_recipes(task, recipes, place, observe, resume)
+        else:
+            adapted = task.train(recipes[0], place, observe, resume)
     names = tuple(class_names or map(str, range(classes)))
     return adapted.named(class_names or (), None if table is None else frame_preparation(table, x, names))
 

@@ -11,7 +11,7 @@ from torch import Tensor
 from calida.adaptation.adapted import Adapted
 from calida.adaptation.task import Task
 from calida.recipes import Recipe
-from calida.training import Observe, RunEvent, RunStarted, has_checkpoint
+from calida.training import Observe, RunEvent, RunStarted
 from calida.validation import Candidate, RoundRecord, agreement_with_others, choose_candidate, returned_record
 
 
@@ -29,7 +29,7 @@ def train_each(
             observe(replace(event, recipe=name))
 
         place = None if folder is None else folder / name
-        result = task.train(recipe, place, tell, resume and place is not None and has_checkpoint(place))
+        result = task.train(recipe, place, tell, resume)
         results[name] = replace(result, history=[replace(past, recipe=name) for past in result.history])
     return results
 

@@ -69,6 +69,8 @@ def train_and_tune(
     resume: bool,
 ) -> Adapted:
     """Adapt on features, then go on with the network that made them; `rows` are those trained on, and held out."""
+    if not task.processes.alone:
+        raise InputError("fine-tuning is done by one process alone; run it without torchrun")
     if recipe.adaptation.rounds == 0:
         raise InputError(f"fine-tuning goes on where adaptation ends, and the recipe {recipe.name} has none")
     learned = task.learn(recipe, folder, observe, resume)

@@ -35,6 +35,7 @@ from calida.model import (
     faster_precision,
 )
 from calida.objective import Weighted, parameter_positions
+from calida.processes import ALONE, Processes
 from calida.recipes import Recipe, phases
 from calida.run_warnings import RunWarning
 from calida.seeds import Seeds
@@ -46,6 +47,7 @@ from calida.training import (
     RoundChoice,
     RoundMeasures,
     Run,
+    RunEvent,
     run_rounds,
     saved_identity,
 )
@@ -65,6 +67,7 @@ class Task:
     start: Adapted | None = None  # a classifier that is trained on source already
     checked_by: Task | None = None  # the same samples in a form that check classifiers read
     findings: tuple[RunWarning, ...] = ()  # beside what the guard finds in the data
+    processes: Processes = ALONE  # that train together
 
     @property
     def own_backbone(self) -> nn.Module | None:
@@ -112,12 +115,13 @@ class Task:
             self.rows_at_once(recipe),
             self._folder(folder, family),
             self.identity(recipe, network),
-            observe,
+            observe if self.processes.first else _ignore,
             self.chooser(checks),
             None if self.start is None else pretraining_records(self.start),
             trainer_of(family, recipe),
             None if checks is None else checks.panel,
             None if checks is None else checks.seen,
+            processes=self.processes,
         )
         return Learned(classifier, network, recipe, run_rounds(run, classifier, resume))
 
@@ -160,7 +164,8 @@ class Task:
     def predictor(self, recipe: Recipe) -> Predictor:
         """The samples that classifiers are judged by."""
         seeds, samples = Seeds(self.options.seed), recipe.posterior.num_samples
-        return Predictor(self.domains.validation, self.domains.target, samples, seeds, self.rows_at_once(recipe))
+        seen = (self.domains.validation, self.domains.target)
+        return Predictor(*seen, samples, seeds, self.rows_at_once(recipe), self.processes)
 
     def rows_at_once(self, recipe: Recipe) -> int:
         """Of a prediction: without gradients a batch takes far less memory than in training."""
@@ -175,16 +180,18 @@ class Task:
         if backbone is None and weights is None and is_encoder_name(network.backbone):
             backbone = EncoderBackbone(load_encoder(network.backbone), standardized=False)
         classifier = blank_classifier(network, Seeds(options.seed), backbone)
-        classifier.fit_inputs(domains.source.x, domains.target, domains.source_weight)
+        classifier.fit_inputs(domains.source.x, domains.target, domains.source_weight, self.processes)
         if isinstance(classifier, Classifier) and weights is not None:
             pretrained = classifier.pretrained
             read_weights(classifier.backbone if pretrained is None else pretrained.network, Path(weights))
         if self.start is not None:
             classifier.load_state_dict(self._fitting_start(network))
-        classifier.to(choose_device(options.device))
+        classifier.to(self.processes.device(choose_device(options.device)))
         if isinstance(classifier, Classifier):
             classifier.tune(recipe.finetuning.blocks, recipe.finetuning.batch_statistics == "kept")
             if options.compile:
+                if not self.processes.alone:
+                    raise InputError("a network is compiled for one process alone; leave compile out", "compile")
                 if recipe.gradient_variance.weight:
                     raise InputError("gradient variance has second derivatives, which compiled networks do not give")
                 classifier.backbone.compile()
@@ -197,11 +204,13 @@ class Task:
         options, shape = self.options, tuple(self.domains.source.x.shape[1:])
         if options.precision != AUTO_PRECISION:
             return options.precision  # type: ignore[return-value]
-        if resumed is not None and (saved := saved_identity(resumed)) is not None:
+        if resumed is not None and (saved := saved_identity(resumed, self.processes)) is not None:
             return Network.from_json(saved.get("network"), f"the checkpoint in {resumed}").precision
         if self.start is not None:
             return self.start.network.precision
-        return faster_precision(classifier, shape, recipe.optimization.batch_size, Seeds(options.seed))
+        seeds = Seeds(options.seed)
+        found = faster_precision(classifier, shape, recipe.optimization.batch_size, seeds)
+        return self.processes.say(found.encode()).decode()  # type: ignore[return-value]
 
     def _network(self, recipe: Recipe, family: Family | None) -> Network:
         shape, classes = tuple(self.domains.source.x.shape[1:]), self.domains.num_classes
@@ -216,7 +225,7 @@ class Task:
         """The folder for checkpoints, if what is trained can be written at all."""
         if folder is not None and family is not None and not family.storable:
             raise InputError(CANNOT_BE_SAVED)
-        return None if folder is None else usable_folder(folder)
+        return usable_folder(folder) if folder is not None and self.processes.first else folder
 
     def _warnings(self) -> list[RunWarning] | None:
         """What the guard finds in the data, if it is on."""
@@ -287,6 +296,10 @@ class ValidatorChooser:
         guard = self.options.guard
         stop = collapse(record, history, self.class_names) if guard else None
         return RoundChoice(stop is None and prefers(self.options.choice, record, history, guard, self.checked), stop)
+
+
+def _ignore(event: RunEvent) -> None:
+    """What processes after the first one hear, nobody else has to."""
 
 
 def pretraining_records(start: Adapted) -> list[RoundRecord]:

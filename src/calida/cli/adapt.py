@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
+import signal
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -29,7 +30,8 @@ from calida.cli.options import (
 )
 from calida.cli.screen import Screen
 from calida.cli.stopping import terminable
-from calida.errors import InputError
+from calida.errors import InputError, LostProcessError
+from calida.launch import is_first, is_restarted
 
 if TYPE_CHECKING:
     from calida.runs import Metrics, RunConfig
@@ -205,7 +207,9 @@ def adapt(
 
     if resume and out is None:
         raise InputError("--resume needs the folder of the run: --out RUN")
-    chosen = RunFolder(out).read_config() if resume and out else RunConfig()
+    if out and is_first() and is_restarted():
+        resume = resume or RunFolder(out).holds_run()
+    chosen = RunFolder(out).read_config() if resume and out and is_first() else RunConfig()
     chosen = RunConfig.from_toml(config) if config else chosen
     given: dict[str, Any] = {
         "source": source,
@@ -260,12 +264,17 @@ def run_config(screen: Screen, config: RunConfig, folder: Path, resume: bool, co
         try:
             with screen.progress() as progress:
                 metrics = execute(config, folder, resume, progress.observe, progress.read, screen.show_data, command)
-        except KeyboardInterrupt:
+        except (KeyboardInterrupt, LostProcessError) as stop:
+            signal.signal(signal.SIGTERM, signal.SIG_IGN)  # one is enough; torchrun may send more to those left
+            lost = next((why for why in (stop, stop.__context__) if isinstance(why, LostProcessError)), None)
+            reason = "stopped" if lost is None else str(lost)
             if RunFolder(folder).holds_run():
-                screen.error(f"stopped; go on with: calida adapt --resume --out {shlex.quote(str(folder))}")
+                screen.error(f"{reason}; go on with: calida adapt --resume --out {shlex.quote(str(folder))}")
             else:
-                screen.error("stopped before training began; nothing was written")
-            raise typer.Exit(130) from None
+                screen.error(f"{reason} before training began; nothing was written")
+            raise typer.Exit(130 if lost is None else 1) from None
+    if not is_first():
+        raise typer.Exit
     screen.show_result(metrics)
     return metrics
 

@@ -19,6 +19,7 @@ from calida.cli.screen import Screen
 from calida.cli.select import select
 from calida.cli.study import study
 from calida.errors import CalidaError, CalidaWarning, InputError
+from calida.launch import is_one_of_several
 from calida.terminal import plain, table_of
 from calida.version import __version__
 
@@ -72,7 +73,11 @@ def _first_line(error: Exception) -> str:
 
 
 @app.callback(invoke_without_command=True)
-def top(version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False) -> None:
+def top(
+    context: typer.Context, version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False
+) -> None:
+    if is_one_of_several() and context.invoked_subcommand not in (adapt.__name__, demo.__name__):
+        raise InputError("several processes train together in adapt and demo; other commands run without torchrun")
     if version:
         print(__version__)
         raise typer.Exit

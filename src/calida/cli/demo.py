@@ -11,6 +11,7 @@ from calida.cli.adapt import command_line, run_config
 from calida.cli.options import AsJson, Quiet
 from calida.cli.screen import Screen
 from calida.errors import InputError
+from calida.launch import is_first
 
 if TYPE_CHECKING:
     from calida.runs import Metrics, RunFolder
@@ -131,7 +132,7 @@ def _photographs(screen: Screen, folder: RunFolder, source: str | None, target: 
 
 def _replace_earlier(folder: RunFolder, source: str, target: str) -> None:
     """Make room for a run on the same data; another one stays."""
-    if not folder.holds_run():
+    if not is_first() or not folder.holds_run():
         return
     earlier = folder.read_config()
     if [Path(part).name for part in (earlier.source, earlier.target)] != [Path(part).name for part in (source, target)]:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 
+from calida.launch import is_first
 from calida.terminal import plain, table_of
 
 if TYPE_CHECKING:
@@ -21,15 +22,19 @@ class Screen:
     """Everything goes to standard error but a JSON result, so that pipes stay clean; `quiet` leaves only errors."""
 
     def __init__(self, quiet: bool = False, as_json: bool = False) -> None:
-        self.as_json = as_json
-        self.console = Console(stderr=True, quiet=quiet or as_json, highlight=False, emoji=False, soft_wrap=True)
+        self.as_json = as_json and is_first()
+        self.console = Console(
+            stderr=True, quiet=quiet or as_json or not is_first(), highlight=False, emoji=False, soft_wrap=True
+        )
 
     def say(self, text: str) -> None:
         """A line of plain text: nothing in it is markup or a command to the terminal."""
         self.console.print(plain(text))
 
     def error(self, text: str) -> None:
-        """One sentence that no option silences."""
+        """One sentence that no option silences; of several processes, the first one says it."""
+        if not is_first():
+            return
         Console(stderr=True, highlight=False, emoji=False, soft_wrap=True).print(f"[bold red]calida:[/] {plain(text)}")
 
     def result(self, value: Any) -> None:

@@ -12,6 +12,7 @@ from calida.data import Samples
 from calida.families.fit import Fit, LinearFit, OpaqueFit
 from calida.families.trees import TreeFit
 from calida.model import AnyClassifier, Sampling, Standardize
+from calida.processes import ALONE, Processes
 
 _KINDS: dict[str, type[Fit]] = {one.kind: one for one in (LinearFit, TreeFit, OpaqueFit)}
 _MEMBERS = "members"
@@ -39,9 +40,11 @@ class FittedClassifier(AnyClassifier):
         """Whether every fit can be written to a file."""
         return all(member.storable for member in self.members)
 
-    def fit_inputs(self, source: Samples, target: Samples, weight: Tensor | None = None) -> None:
+    def fit_inputs(
+        self, source: Samples, target: Samples, weight: Tensor | None = None, processes: Processes = ALONE
+    ) -> None:
         """Scales by the source."""
-        self.standardize.fit(source, target, weight)
+        self.standardize.fit(source, target, weight, processes)
 
     def consist_of(self, members: Sequence[Fit]) -> None:
         """Predict with these fits from now on."""

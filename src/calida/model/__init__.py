@@ -22,6 +22,7 @@ from calida.model.memory import step_memory
 from calida.model.precision import AUTO_PRECISION, faster_precision
 from calida.model.predict import Prediction, check_abstention, predict
 from calida.model.sampling import Sampled, SampleNoise, dropping_only
+from calida.model.shared_pass import as_one_batch
 from calida.model.standardize import Standardize
 
 __all__ = [
@@ -46,6 +47,7 @@ __all__ = [
     "Sampled",
     "Sampling",
     "Standardize",
+    "as_one_batch",
     "build_backbone",
     "build_classifier",
     "build_head",

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from calida.data import Samples
+from calida.processes import ALONE, Processes
 from calida.seeds import Seeds
 
 
@@ -35,7 +36,9 @@ class AnyClassifier(nn.Module, ABC):
         """Add to the logit of each class, [K], for good."""
 
     @abstractmethod
-    def fit_inputs(self, source: Samples, target: Samples, weight: Tensor | None = None) -> None:
+    def fit_inputs(
+        self, source: Samples, target: Samples, weight: Tensor | None = None, processes: Processes = ALONE
+    ) -> None:
         """Fit what is done to samples before anything is learnt of them: scales by the source, weighted by [N]."""
 
     @property

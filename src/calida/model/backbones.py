@@ -53,7 +53,8 @@ class DropoutToFeatures(nn.Module):
     def forward(self, maps: Tensor, num_samples: int = 1) -> Tensor:
         """[B, C, H, W] -> [M * B, D]."""
         cells = self.grid(maps).flatten(2)  # [B, C, 16]
-        keep = self.dropout(cells.new_ones(num_samples, *cells.shape[:2]))  # [M, B, C]
+        rows, channels = cells.shape[:2]
+        keep = self.dropout(cells.new_ones(num_samples * rows, channels)).view(num_samples, rows, channels)
         if num_samples == 1:
             features: Tensor = self.linear((cells * keep[0, :, :, None]).flatten(1))
             return features

@@ -40,6 +40,7 @@ from calida.model.sampling import (
 )
 from calida.model.standardize import Standardize
 from calida.model.tabular import PiecewiseLinear
+from calida.processes import ALONE, Processes
 from calida.seeds import Seeds
 from calida.uncertainty import mean_log_probs
 
@@ -80,10 +81,12 @@ class Classifier(AnyClassifier):
         self.keeps_statistics = False  # of a pre-trained backbone's norms
 
     @torch.no_grad()
-    def fit_inputs(self, source: Samples, target: Samples, weight: Tensor | None = None) -> None:
+    def fit_inputs(
+        self, source: Samples, target: Samples, weight: Tensor | None = None, processes: Processes = ALONE
+    ) -> None:
         """Scales, and the pieces of numbers where the backbone has such a layer, before the first step."""
         if isinstance(self.standardize, Standardize):
-            self.standardize.fit(source, target, weight)
+            self.standardize.fit(source, target, weight, processes)
         for layer in self.backbone.modules():
             if isinstance(layer, PiecewiseLinear) and isinstance(source, Tensor):
                 layer.fit_inputs(self.standardize(source))

@@ -14,6 +14,7 @@ from calida.encoders.inverted_residuals import InvertedResidualNetwork
 from calida.errors import InputError
 from calida.model.backbones import Shape
 from calida.model.standardize import Standardize
+from calida.processes import ALONE, Processes
 
 Blocks = int | Literal["all"]
 Norm = nn.modules.batchnorm._BatchNorm
@@ -70,7 +71,13 @@ class EncoderInput(Standardize):
         self.scale.copy_(self.scale.new_tensor(reads.std).view_as(self.scale))
         self.size = round(shape[-1] * reads.crop)
 
-    def fit(self, x: Samples, target: Samples | None = None, weight: Tensor | None = None) -> EncoderInput:
+    def fit(
+        self,
+        x: Samples,
+        target: Samples | None = None,
+        weight: Tensor | None = None,
+        processes: Processes = ALONE,
+    ) -> EncoderInput:
         """Nothing: the scale is the encoder's."""
         return self
 

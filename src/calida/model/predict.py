@@ -14,6 +14,7 @@ from calida.data import Samples, row_slices, stream, unit_range
 from calida.errors import InputError, NonFiniteError
 from calida.model.any_classifier import AnyClassifier, Sampling
 from calida.model.classifier import evaluation_mode
+from calida.processes import ALONE, Processes, Share
 from calida.seeds import Seeds
 from calida.uncertainty import (
     SCORES,
@@ -147,23 +148,28 @@ def predict(
     seeds: Seeds | None = None,
     batch_size: int = 500,
     monte_carlo_dropout: bool = False,
+    processes: Processes = ALONE,
 ) -> Prediction:
     """Average the predictions of `num_samples` weight samples (Eq. 2), batch by batch, results on the CPU.
 
     Each weight sample has a dropout mask in every sampled layer of the classifier, or in all of its dropout layers with
     `monte_carlo_dropout`; a network without any is its own only sample. BatchNorm stays in evaluation mode. Masks and
     noise are a function of the sample (`SampleNoise`), so a prediction does not depend on its place or its neighbours.
+    Of several processes, each predicts its share of the samples, and all get what all have found.
     """
     sampling = Sampling(num_samples, (seeds or Seeds(0)).at("prediction"), monte_carlo_dropout)
     parts = []
+    # With fewer samples than processes, everybody predicts all of them.
+    share = processes.share(len(x)) if len(x) >= processes.count else Share.whole(len(x))
     with evaluation_mode(classifier):
-        for rows in stream(x, row_slices(len(x), classifier.rows_at_once(batch_size, sampling))):
+        for rows in stream(x, row_slices(share.stop, classifier.rows_at_once(batch_size, sampling), share.start)):
             batch = unit_range(rows.to(classifier.device, non_blocking=True))
             samples, features = classifier.predict_batch(batch, sampling)
             split = decompose(samples)
             found = (mean_log_probs(samples), split.predictive, split.aleatoric, split.epistemic, features)
             parts.append([part.cpu() for part in found])
-    log_probs, entropy, aleatoric, epistemic, features = (torch.cat(column) for column in zip(*parts, strict=True))
+    gathered = (share.gather(torch.cat(column)) for column in zip(*parts, strict=True))
+    log_probs, entropy, aleatoric, epistemic, features = gathered
     lost = (log_probs.isnan().any(-1) | entropy.isnan()).nonzero().flatten()
     if len(lost):
         raise NonFiniteError(

@@ -9,6 +9,7 @@ from torch import Tensor, nn
 
 from calida.data import Samples, row_slices, stream, unit_range
 from calida.model.backbones import Shape
+from calida.processes import ALONE, Processes, Share
 
 _TAIL = 0.02  # of a feature's values at either end of the source that count as its last ordinary one
 _BOUND = 2.0  # spreads that a feature stays within
@@ -38,15 +39,23 @@ class Standardize(nn.Module):
         self.memory_format = torch.channels_last
 
     @torch.no_grad()
-    def fit(self, x: Samples, target: Samples | None = None, weight: Tensor | None = None) -> Standardize:
+    def fit(
+        self,
+        x: Samples,
+        target: Samples | None = None,
+        weight: Tensor | None = None,
+        processes: Processes = ALONE,
+    ) -> Standardize:
         """Take mean and spread from `x`, in slices, so that bytes of a large set never become floats at once.
 
-        Of samples with weights, [N], one of weight 2 counts as two.
+        Of samples with weights, [N], one of weight 2 counts as two. Of several processes, each reads its share of a
+        set of files; what is in memory, everybody looks at.
         """
         low, high = _range(x, weight) if isinstance(x, Tensor) and x.ndim == 2 else (None, None)
         axes = (0, *range(2, x.ndim))
         count, total, squares = 0.0, torch.zeros_like(self.mean).double(), torch.zeros_like(self.mean).double()
-        slices = row_slices(len(x), 1024)
+        share = Share.whole(len(x)) if isinstance(x, Tensor) else processes.share(len(x))
+        slices = row_slices(share.stop, 1024, share.start)
         for rows, chunk in zip(slices, stream(x, slices), strict=True):
             part = unit_range(chunk).to(total.device, torch.float64)
             part = part if low is None else part.clamp(low, high)
@@ -54,8 +63,9 @@ class Standardize(nn.Module):
             count += float(each.expand_as(part[:, :1]).sum())
             total += (each * part).sum(axes).view_as(total)
             squares += (each * part.square()).sum(axes).view_as(total)
-        mean = total / count
-        spread = (squares / count - mean.square()).clamp(min=0).sqrt()
+        values, total, squares = share.processes.sum_all([total.new_tensor(count), total, squares])
+        mean = total / values
+        spread = (squares / values - mean.square()).clamp(min=0).sqrt()
         if isinstance(target, Tensor) and target.ndim == 2:
             spread = torch.maximum(spread, _middle_spread(unit_range(target)).to(spread))
         self.mean.copy_(mean)

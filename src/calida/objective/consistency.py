@@ -28,11 +28,11 @@ class Consistency:
 
     def __call__(self, step: Step) -> Tensor:
         batch = step.target
-        unchanged = batch.x if batch.plain is None else batch.plain
+        unchanged = batch.own if batch.own_plain is None else batch.own_plain
         teacher = step.teacher
         quiet = dropping_only(teacher, teacher.sampled_layers())
-        with torch.no_grad(), scratch_buffers(teacher), quiet, step.seeds.globally("labels", unchanged.device):
-            logits = teacher.from_standard(teacher.standardize(unchanged), step.num_samples).logits
+        with torch.no_grad(), scratch_buffers(teacher), quiet:
+            logits = step.run_own("target", teacher, teacher.standardize(unchanged), "labels").logits
         plain = mean_log_probs(step.draw("target", logits))
         confidence, labels = plain.exp().max(-1)
         sure = (confidence >= self.threshold).to(plain.dtype)

@@ -13,6 +13,9 @@ n Hessian-vector products that need not know of each other. So a first pass find
 differentiates through each g_i. Graphs of the first pass are kept as far as memory allows; the other groups are run
 again, one at a time. Both passes of a group use the same seeds, hence the same dropout masks and noise, and the group's
 own BatchNorm statistics.
+
+Of several processes, each has whole groups. Between the passes they tell each other their gradients' means and spreads;
+the Hessian-vector products meet where all gradients do, after the step.
 """
 
 from __future__ import annotations
@@ -29,6 +32,7 @@ from torch import Tensor, nn
 from calida.errors import InputError
 from calida.model import full_precision, scratch_buffers
 from calida.objective.step import Domain, Step
+from calida.processes import Processes
 
 Bound = Literal["none", "cap", "relative"]
 
@@ -86,23 +90,25 @@ class GradientVariance:
             self.share == 1 or float(torch.rand((), generator=step.seeds.generator("gradient variance"))) < self.share
         )
 
-    def backward(self, step: Step, loss: Callable[[Step], StepLoss]) -> VarianceStep:
+    def backward(self, step: Step, loss: Callable[[Step], StepLoss], names: Sequence[str] = ()) -> VarianceStep:
         """Add the gradient of mean_i L_i - weight * bounded(Var) to the parameters' .grad.
 
         The mean of the L_i is the cross-entropy of the whole batch, beside which the released scripts have weight 1;
         Algorithm 1 writes their sum. The first pass gives that mean's gradient too, so the whole costs one plain step
         and n Hessian-vector products. BatchNorm's running statistics move once, by the average over groups, as they do
-        in a plain step.
+        in a plain step. `names` are those of the loss's terms, for a process that has no group.
         """
         with full_precision(step.model):
-            return self._backward(step, loss)
+            return self._backward(step, loss, names)
 
-    def _backward(self, step: Step, loss: Callable[[Step], StepLoss]) -> VarianceStep:
-        count = self._group_count(step)
+    def _backward(self, step: Step, loss: Callable[[Step], StepLoss], names: Sequence[str]) -> VarianceStep:
+        count = self.group_count(len(step.batches[self.domain]))
         parameters = [p for p in step.model.parameters() if p.requires_grad]
         counted = parameter_positions(step.model, self.part)
+        processes = step.batches[self.domain].share.processes
         first = _FirstPass(parameters)
         kept = self._kept_graphs(step, loss, first, count)
+        first.put_together(processes, step.model, names)
         first.move_statistics(step.model)
         variance, energy = first.variance(counted, self.inner_step), first.energy(counted, self.inner_step)
         bounded, slope, energy_slope = self._bounded(variance, energy)
@@ -114,15 +120,17 @@ class GradientVariance:
             centre = [first.mean[i] * (by_variance / pull) if by_energy else first.mean[i] for i in counted]
 
             def second_pass() -> Iterator[list[Tensor]]:
-                again = [index for index in range(count) if index not in kept]
+                done = set(kept)
                 for index in list(kept):
                     gradients = kept.pop(index)  # the only holder of its graph from here on
                     yield [gradients[i] for i in counted]
                     del gradients
                 for index, group in enumerate(step.groups(self.domain, count)):
-                    if index in again:
+                    if index not in done:
                         yield _group_gradients(group, loss, [parameters[i] for i in counted])
 
+            # Gradients are averaged over processes, of which each has the products of its own groups alone.
+            pull = pull * processes.count
             for mean, product in zip(first.mean, _hessian_products(second_pass(), centre, parameters), strict=True):
                 mean.add_(pull * product)
         for parameter, gradient, reached in zip(parameters, first.mean, first.reached, strict=True):
@@ -139,8 +147,9 @@ class GradientVariance:
         """
         kept: dict[int, list[Tensor]] = {}
         second_order, size = self.weight != 0 and count > 1, 0
+        own = len(step.batches[self.domain].share.own(count))
         for index, group in enumerate(step.groups(self.domain, count)):
-            last = index == count - 1
+            last = index == own - 1
             graph = second_order and (last or (len(kept) + 1) * size <= self.memory)
             with _SavedBytes() if graph and not size else nullcontext() as saved:
                 gradients = first.add(group, loss, graph)
@@ -155,13 +164,14 @@ class GradientVariance:
         """Var alone, as a diagnostic: no gradient is kept and the model is as before."""
         first = _FirstPass([p for p in step.model.parameters() if p.requires_grad])
         with full_precision(step.model):
-            for group in step.groups(self.domain, self._group_count(step)):
+            for group in step.groups(self.domain, self.group_count(len(step.batches[self.domain]))):
                 first.add(group, loss)
+        first.put_together(step.batches[self.domain].share.processes, step.model)
         return float(first.variance(parameter_positions(step.model, self.part), self.inner_step))
 
-    def _group_count(self, step: Step) -> int:
-        # BatchNorm in training mode needs two samples a group, so a short batch is cut into fewer groups.
-        return max(min(self.groups, len(step.batches[self.domain].x) // 2), 1)
+    def group_count(self, rows: int) -> int:
+        """How many groups a batch is cut into; BatchNorm in training mode needs two samples in each."""
+        return max(min(self.groups, rows // 2), 1)
 
     def _bounded(self, variance: Tensor, energy: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """The bounded value and its derivatives by variance and by energy."""
@@ -236,6 +246,41 @@ class _FirstPass:
             return value
         # A buffer that did not move stays as it is, infinite entries (attention masks) included.
         return torch.where(value == mean, mean, mean + (value - mean) / self.count)
+
+    @torch.no_grad()
+    def put_together(self, processes: Processes, model: nn.Module, names: Sequence[str] = ()) -> None:
+        """Take in the groups of all other processes (Chan et al., 1983); one without any has to be told the terms."""
+        if processes.alone:
+            return
+        own, own_mean = self.count, self.mean
+        buffers = dict(model.named_buffers())
+        # What a buffer has moved by: one that no group moves stays as it is to the last bit, infinite entries included.
+        moved = {name: self._moved(name, buffer) for name, buffer in buffers.items()}
+        like = self.parameters[0]
+        told = [
+            like.new_tensor([own, *self.reached]),
+            *(own * mean for mean in own_mean),
+            *(own * self.terms[name] if own else like.new_zeros(()) for name in names),
+            *(own * move for move in moved.values()),
+        ]
+        facts, *sums = processes.sum_all(told)
+        self.count, self.reached = int(facts[0]), [bool(some) for some in facts[1:]]
+        means = [total / self.count for total in sums]
+        self.mean, means = means[: len(own_mean)], means[len(own_mean) :]
+        self.terms = dict(zip(names, means, strict=False))  # statistics follow
+        apart = [(one - all_).square().sum() for one, all_ in zip(own_mean, self.mean, strict=True)]
+        spreads = [own_one + own * gap for own_one, gap in zip(self.deviation, apart, strict=True)]
+        self.deviation = processes.sum_all(spreads)
+        self.statistics = {
+            name: torch.where(move == 0, buffers[name], buffers[name] + move.to(buffers[name]))
+            for name, move in zip(moved, means[len(names) :], strict=True)
+        }
+
+    def _moved(self, name: str, before: Tensor) -> Tensor:
+        """By how much a buffer has moved, on average over own groups."""
+        after = self.statistics.get(name, before)
+        like = self.parameters[0]
+        return torch.where(after == before, 0, after - before).to(like)
 
     def move_statistics(self, model: nn.Module) -> None:
         for name, buffer in model.named_buffers():

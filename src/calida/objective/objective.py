@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import NamedTuple, Protocol
 
 from torch import Tensor
@@ -81,7 +82,7 @@ class Objective:
             carried = {n: w for n, w in weights.items() if set(self.terms[n].term.domains) == {regularizer.domain}}
             weights = {name: weight for name, weight in weights.items() if name not in carried}
             if carried:
-                done = regularizer.backward(step, lambda group: self.loss(group, carried))
+                done = regularizer.backward(step, partial(self.loss, weights=carried), tuple(carried))
                 values.update(done.terms, gradient_variance=done.variance, gradient_variance_bounded=done.bounded)
         if weights:
             loss = self.loss(step, weights)

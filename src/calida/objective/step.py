@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from itertools import pairwise
 from typing import Literal, cast
 
+import torch
 from torch import Tensor
 
 from calida.data import SourceBatch, TargetBatch
-from calida.model import Classifier, Logits, Output, draw_noise
+from calida.model import Classifier, Logits, Output, as_one_batch, draw_noise
 from calida.seeds import Seeds
 from calida.uncertainty import mean_log_probs
 
@@ -22,6 +22,9 @@ class Step:
     Terms share that pass, so a second term on a domain is nearly free, and a domain that no term asks for is not run
     (nor does its BatchNorm move). Dropout and noise are functions of the seeds: the same step gives the same values
     whenever it is run.
+
+    Where several processes share a batch, each runs its own rows through the network. What the network says of them is
+    gathered, so that a term sees the whole batch, as it does where there is one process.
     """
 
     def __init__(
@@ -50,13 +53,24 @@ class Step:
 
     def output(self, domain: Domain) -> Output:
         if domain not in self._outputs:
-            self._outputs[domain] = self.run(domain, self.model.standardize(self.batches[domain].x))
+            own = self.model.standardize(self.batches[domain].own)
+            self._outputs[domain] = self.run_own(domain, self.model, own, f"{domain} dropout")
         return self._outputs[domain]
 
     def run(self, domain: Domain, standard: Tensor) -> Output:
         """A pass of its own over standardised inputs, with this domain's dropout masks: M of each sampled layer."""
-        with self.seeds.globally(f"{domain} dropout", standard.device):
-            return self.model.from_standard(standard, self.num_samples)
+        own = self.batches[domain].share.take(standard)
+        return self.run_own(domain, self.model, own, f"{domain} dropout")
+
+    def run_own(self, domain: Domain, model: Classifier, standard: Tensor, masks: str) -> Output:
+        """A pass of any classifier over this process's own rows, with dropout masks by name: [b, ...] -> all rows."""
+        share = self.batches[domain].share
+        with self.seeds.globally(masks, standard.device), as_one_batch(share, self.num_samples):
+            features, (mean, std) = model.from_standard(standard, self.num_samples)
+        if share.processes.alone:
+            return Output(features, Logits(mean, std))
+        mean, std = share.gather(torch.cat([mean, std], -1), 1).chunk(2, -1)
+        return Output(share.gather(features), Logits(mean, std))
 
     def features(self, domain: Domain) -> Tensor:
         return self.output(domain).features  # [B, D]
@@ -76,9 +90,12 @@ class Step:
         return mean_log_probs(self.sample_log_probs(domain))
 
     def groups(self, domain: Domain, count: int) -> Iterator[Step]:
-        """The domain's batch cut into `count` nearly equal steps with seeds of their own, made when asked for."""
+        """The domain's batch cut into `count` nearly equal steps with seeds of their own, made when asked for.
+
+        Of several processes, each gets the groups that lie within its own rows.
+        """
         batch = self.batches[domain]
-        edges = [index * len(batch.x) // count for index in range(count + 1)]
-        for index, (start, stop) in enumerate(pairwise(edges)):
+        for index in batch.share.own(count):
+            rows = slice(index * len(batch) // count, (index + 1) * len(batch) // count)
             seeds = self.seeds.at("group", index)
-            yield Step(self.model, {domain: batch[start:stop]}, seeds, self.num_samples, self.teacher)
+            yield Step(self.model, {domain: batch[rows]}, seeds, self.num_samples, self.teacher)

@@ -107,10 +107,14 @@ class RunConfig(RunOptions):
 
     @staticmethod
     def from_toml(path: Path) -> RunConfig:
-        values = read_toml(path)
+        return RunConfig.parsed(read_toml(path), str(path))
+
+    @staticmethod
+    def parsed(values: dict[str, Any], origin: str) -> RunConfig:
+        """From the values of a file."""
         if values.pop(_FORMAT, FORMAT) != FORMAT:
-            raise InputError(f"{path} is of another version of calida, whose settings this one does not read")
-        return RunConfig().changed(values, str(path))
+            raise InputError(f"{origin} is of another version of calida, whose settings this one does not read")
+        return RunConfig().changed(values, origin)
 
     def changed(self, values: Mapping[str, Any], origin: str = "the configuration") -> RunConfig:
         """With these values instead; `settings` are added to those that are there."""

@@ -25,8 +25,8 @@ from calida.data import (
     take,
 )
 from calida.errors import InputError
-from calida.files import locked
 from calida.objective import Weighted
+from calida.processes import join, telling_reasons
 from calida.recipes import DEFAULT_RECIPE, FEATURES_RECIPE, default_recipe
 from calida.report import (
     RunPredictions,
@@ -37,6 +37,7 @@ from calida.report import (
     measure_groups,
     write_report,
 )
+from calida.runs.claiming import as_first_says, check_folder, claim_folder
 from calida.runs.config import FORMAT, NO_ENCODER, RunConfig
 from calida.runs.data import ReadingProgress, RunData, domain_seeds, open_data, read_truth
 from calida.runs.folder import RunFolder, digest_names, prediction_columns, write_predictions
@@ -65,6 +66,7 @@ def execute(
     return execute_run(config, path, resume, observe, tell, opened, command, draw)[1]
 
 
+@telling_reasons()
 def execute_run(
     config: RunConfig,
     path: Path,
@@ -79,20 +81,20 @@ def execute_run(
 
     Without `draw` there is no report, nor the arrays that one could be drawn from later. `opened` sees the data once
     they are read, `tell` the reading and `observe` the training as they go on.
+
+    Of several processes, the first one says what is done and fills the folder; the others give no figures.
     """
-    folder = RunFolder(path)
+    folder, processes = RunFolder(path), join()
+    config, resume = as_first_says(config, resume, processes)
     config.check()  # a wrong setting or device is to be known before the data are read
-    if path.is_file():
-        raise InputError(f"{path} is a file; a run needs a folder", "out")
-    _refuse_to_overwrite(folder, resume)
-    if resume and folder.holds_run() and (recipe := folder.read_config().recipe) != (config.recipe or recipe):
-        raise InputError(
-            f"the run in {path} is by the recipe {recipe}; choose another folder for {config.recipe}", "out"
-        )
-    board = tensorboard_log(folder.tensorboard) if config.tensorboard else (lambda record: None)
-    start = read_start(config)
+    if processes.first:
+        check_folder(folder, config, resume)
+    told = config.tensorboard and processes.first
+    board = tensorboard_log(folder.tensorboard) if told else (lambda record: None)
     keep_freed_memory()
-    data = open_data(config, tell)
+    with processes.first_ahead():
+        start = read_start(config)
+        data = open_data(config, tell)
     config = decided(config, data)
     opened(data)
     with ExitStack() as held:
@@ -102,7 +104,7 @@ def execute_run(
             nonlocal claimed
             if isinstance(event, RunStarted):
                 if not claimed:  # where several recipes are tried, each of them starts
-                    _claim(folder, held, resume)
+                    claim_folder(folder, held, resume)
                     if not (resume and event.history):  # what had not begun may begin with other settings
                         folder.write_config(config.resolved(), command)
                 claimed = True
@@ -113,6 +115,8 @@ def execute_run(
             observe(event)
 
         adapted = adapt_data(config, data, start, path, resume, note)
+        if not processes.first:
+            return adapted, {}
         return adapted, _finish(config, folder, adapted, data, {"command": folder.read_command()}, draw)
 
 
@@ -180,25 +184,6 @@ def _check_start(start: SavedPreparation, here: SavedPreparation) -> None:
             )
 
 
-def _refuse_to_overwrite(folder: RunFolder, resume: bool) -> None:
-    if folder.holds_run() and not resume:
-        raise InputError(f"{folder.path} already holds a run: resume it, or choose another folder", "out")
-    if not folder.holds_run() and (files := folder.files()):
-        raise InputError(
-            f"{folder.path} has a file {files[0].name} that a run would replace; choose another folder", "out"
-        )
-
-
-def _claim(folder: RunFolder, held: ExitStack, resume: bool) -> None:
-    """Hold the folder until the run ends: another process may have begun in it since it was looked at."""
-    try:
-        held.enter_context(locked(folder.path / ".running"))
-    except BlockingIOError:
-        raise InputError(f"another process is at work in {folder.path}; choose another folder", "out") from None
-    _refuse_to_overwrite(folder, resume)
-    folder.remove_unfinished()
-
-
 def _finish(
     config: RunConfig, folder: RunFolder, adapted: Adapted, data: RunData, facts: Mapping[str, Any], draw: bool
 ) -> Metrics:
@@ -239,10 +224,15 @@ def _finish(
         "training_seconds": round(seconds, 1),
         **facts,
         "precision": adapted.network.precision,
-        "machine": f"{platform.system()} {platform.machine()}, {torch.get_num_threads()} threads",
+        "machine": _machine(),
         "versions": {"calida": __version__, "torch": torch.__version__, "python": platform.python_version()},
     }
     return publish(folder, predictions, metrics, (data.target.collection.named_by, data.target.collection.names), draw)
+
+
+def _machine() -> str:
+    together = "" if join().alone else f" in each of {join().count} processes"
+    return f"{platform.system()} {platform.machine()}, {torch.get_num_threads()} threads{together}"
 
 
 def _columns(data: RunData, seed: int) -> Mapping[str, Any] | None:

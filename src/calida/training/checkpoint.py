@@ -13,7 +13,8 @@ from torch import Tensor, nn
 from calida.errors import CheckpointError
 from calida.json_values import from_json, to_json
 from calida.objective import MultiplierState
-from calida.training.store import Bundle, has_bundle, read_bundle, with_prefix, without_prefix, write_bundle
+from calida.processes import ALONE, Processes
+from calida.training.store import Bundle, has_bundle, read_shared_bundle, with_prefix, without_prefix, write_bundle
 from calida.validation import RoundRecord
 
 _NAME = "checkpoint"
@@ -117,13 +118,15 @@ class Checkpoint:
             optimizer.state[parameter][key] = like
 
 
-def read_checkpoint(folder: Path, identity: Mapping[str, Any]) -> Checkpoint:
-    """Read back the last finished round of this very run; a checkpoint of another run is refused."""
-    bundle = read_bundle(folder, _NAME)
+def read_checkpoint(folder: Path, identity: Mapping[str, Any], processes: Processes = ALONE) -> Checkpoint | None:
+    """Read back the last finished round of this very run, if there is one; a checkpoint of another run is refused."""
+    bundle = read_shared_bundle(folder, _NAME, processes)
+    if bundle is None:
+        return None
     saved = from_json(_Saved, bundle.values, f"the checkpoint in {folder}")
     kept, before = (without_prefix(name, bundle.tensors) or None for name in ("kept", "source_only"))
     progress = Progress(saved.phase, saved.rounds_done, saved.history, saved.multipliers, kept, before)
-    differing = _differing(identity, saved.identity)
+    differing = differing_names(identity, saved.identity)
     if differing:
         raise CheckpointError(
             f"the checkpoint in {folder} belongs to another run: it differs in {', '.join(differing)}"
@@ -131,20 +134,19 @@ def read_checkpoint(folder: Path, identity: Mapping[str, Any]) -> Checkpoint:
     return Checkpoint(progress, bundle.tensors, folder)
 
 
-def saved_identity(folder: Path) -> dict[str, Any] | None:
+def saved_identity(folder: Path, processes: Processes = ALONE) -> dict[str, Any] | None:
     """What the run whose checkpoint lies here said of itself; None where there is no checkpoint."""
-    if not has_checkpoint(folder):
-        return None
-    return from_json(_Saved, read_bundle(folder, _NAME).values, f"the checkpoint in {folder}").identity
+    bundle = read_shared_bundle(folder, _NAME, processes)
+    return None if bundle is None else from_json(_Saved, bundle.values, f"the checkpoint in {folder}").identity
 
 
-def _differing(first: Mapping[str, Any], second: Mapping[str, Any]) -> list[str]:
+def differing_names(first: Mapping[str, Any], second: Mapping[str, Any]) -> list[str]:
     """The names of values that are not the same, of values within values too."""
     found: list[str] = []
     for key in sorted(first.keys() | second.keys()):
         one, other = first.get(key), second.get(key)
         if isinstance(one, Mapping) and isinstance(other, Mapping):
-            found += [f"{key} {inner}" for inner in _differing(one, other)]
+            found += [f"{key} {inner}" for inner in differing_names(one, other)]
         elif one != other:
             found.append(key)
     return found

@@ -31,7 +31,7 @@ def train(
 ) -> dict[str, float]:
     """Take the steps; give the mean of every term over the steps that had it.
 
-    `reduce_gradients` is the only place where gradients could meet those of other processes.
+    `reduce_gradients` is the only place where gradients meet those of other processes.
     """
     model.train()
     totals: dict[str, list[float]] = defaultdict(list)

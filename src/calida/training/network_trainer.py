@@ -125,7 +125,15 @@ class _Round:
                 place = (self.phase.name, self.number, self.phase.rounds)
                 self.run.observe(StepTaken(*place, index + 1, len(plans), samples, dict(values)))
 
-        terms = train(self.model, self.optimizer, self.phase.objective, steps, self.multipliers, tell)
+        terms = train(
+            self.model,
+            self.optimizer,
+            self.phase.objective,
+            steps,
+            self.multipliers,
+            tell,
+            self.run.processes.average_gradients,
+        )
         if not all(bool(parameter.isfinite().all()) for parameter in self.model.parameters()):
             raise NonFiniteError("a gradient made the weights infinite or NaN")
         self._recompute_statistics()
@@ -136,7 +144,8 @@ class _Round:
         augmentation, teacher = self.phase.augmentation, self.teacher
         memory = min(self.phase.teacher_memory * len(plans), self.phase.teacher_max_steps)  # in steps
         decay = 0.0 if teacher is None else math.exp(-1 / memory)
-        steps = build_steps(plans, self.model, self.run.domains, self.pseudo_labels, augmentation, teacher)
+        shared = (self.run.processes, self.phase.objective.gradient_variance)
+        steps = build_steps(plans, self.model, self.run.domains, self.pseudo_labels, augmentation, teacher, *shared)
         for index, step in enumerate(steps):
             rate = self.phase.rate((self.number + index / len(plans)) / self.phase.rounds)
             for group in self.optimizer.param_groups:
@@ -190,16 +199,21 @@ class _Round:
         regularizer = objective.gradient_variance or GradientVariance()
         variances: dict[str, float] = {}
         for domain in self.pools:
-            (step,) = self._samples(domain, 1)
+            here = replace(regularizer, domain=domain)
+            (step,) = self._samples(domain, 1, regularizer=here)
             weights = objective.active(step.batches, self.multipliers)
             weights |= {name: 1.0 for name in weights if name in self.multipliers}  # even while it stands at 0
             if weights:
-                here = replace(regularizer, domain=domain)
                 variances[domain] = here.measure(step, partial(objective.loss, weights=weights))
         return variances
 
     def _samples(
-        self, domain: Domain, count: int, augmentation: Augmentation = UNCHANGED, model: Classifier | None = None
+        self,
+        domain: Domain,
+        count: int,
+        augmentation: Augmentation = UNCHANGED,
+        model: Classifier | None = None,
+        regularizer: GradientVariance | None = None,
     ) -> Iterator[Step]:
         """A few training-mode steps on one domain, to look at and not to take."""
         model = (model or self.model).train()
@@ -208,4 +222,5 @@ class _Round:
             StepPlan({domain: next(order)}, self.seeds.at("sample", domain, index), self.phase.num_samples)
             for index in range(count)
         ]
-        return build_steps(plans, model, self.run.domains, self.pseudo_labels, augmentation, self.teacher)
+        shared = (self.run.processes, regularizer)
+        return build_steps(plans, model, self.run.domains, self.pseudo_labels, augmentation, self.teacher, *shared)

@@ -24,7 +24,8 @@ from calida.data import (
     stream,
 )
 from calida.model import Classifier, Prediction
-from calida.objective import Domain, Objective, Step
+from calida.objective import Domain, GradientVariance, Objective, Step
+from calida.processes import ALONE, Processes, Share
 from calida.seeds import Seeds
 from calida.selection import Ramp, selector, smooth_over_neighbors, tempered_labels
 from calida.shift import class_shares, mlls_shares, resample
@@ -256,24 +257,39 @@ def build_steps(
     pseudo_labels: PseudoLabels,
     augmentation: Augmentation,
     teacher: Classifier | None = None,
+    processes: Processes = ALONE,
+    regularizer: GradientVariance | None = None,
 ) -> Iterator[Step]:
-    """Build each step when it is asked for, on the model's device; only files are read ahead of their turn."""
+    """Build each step when it is asked for, on the model's device; only files are read ahead of their turn.
+
+    Of several processes, each has its own rows of every batch: whole groups where a `regularizer` cuts a domain's
+    batches into groups.
+    """
     device = model.device
-    present = {domain for plan in plans for domain in plan.rows}
+
+    def share(domain: Domain, rows: Tensor) -> Share:
+        grouped = regularizer is not None and regularizer.domain == domain
+        return processes.share(len(rows), regularizer.group_count(len(rows)) if regularizer and grouped else None)
+
     inputs = {
-        domain: stream(domains.inputs(domain), [plan.rows[domain] for plan in plans if domain in plan.rows])
-        for domain in present
+        domain: stream(
+            domains.inputs(domain),
+            [share(domain, rows).take(rows) for plan in plans for one, rows in plan.rows.items() if one == domain],
+        )
+        for domain in {domain for plan in plans for domain in plan.rows}
     }
     for plan in plans:
         batches: dict[Domain, SourceBatch | TargetBatch] = {}
         for domain, rows in plan.rows.items():
             plain = next(inputs[domain]).to(device, non_blocking=True)
-            x = augmentation(plain, plan.seeds.at(domain))
+            shared = share(domain, rows)
+            x = augmentation(plain, plan.seeds.at(domain), shared)
             if domain == "source":
                 weight = None if domains.relative_weight is None else domains.relative_weight[rows].to(device)
-                batches[domain] = SourceBatch(x, domains.source.y[rows].to(device, non_blocking=True), weight)
+                y = domains.source.y[rows].to(device, non_blocking=True)
+                batches[domain] = SourceBatch(x, y, weight, shared)
             else:
                 labels = pseudo_labels.labels[rows].to(device, non_blocking=True)
                 selected = pseudo_labels.selected[rows].to(device, pseudo_labels.labels.dtype, non_blocking=True)
-                batches[domain] = TargetBatch(x, labels, selected, plain)
+                batches[domain] = TargetBatch(x, labels, selected, plain, shared)
         yield Step(model, batches, plan.seeds, plan.num_samples, teacher)

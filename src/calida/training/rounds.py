@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import copy
+import json
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -14,11 +16,13 @@ from torch import Tensor
 from calida.errors import CheckpointError, InputError, NonFiniteError
 from calida.model import AnyClassifier
 from calida.panel import Opinion, Panel
+from calida.processes import ALONE, Processes
 from calida.seeds import Seeds
 from calida.shift import Classified, MeasuredShift, measure_shift
 from calida.training.checkpoint import (
     Progress,
     copied_weights,
+    differing_names,
     has_checkpoint,
     load_weights,
     read_checkpoint,
@@ -66,10 +70,12 @@ class Run:
     panel_rows: PanelRows | None = None  # those that they were asked about; None is all
     continued: Progress | None = None
     memory: int | None = None  # of a step, in bytes, where somebody asked
+    processes: Processes = ALONE  # that train the model together
 
     @property
     def predictor(self) -> Predictor:
-        return Predictor(self.domains.validation, self.domains.target, self.num_samples, self.seeds, self.batch_size)
+        seen = (self.domains.validation, self.domains.target)
+        return Predictor(*seen, self.num_samples, self.seeds, self.batch_size, self.processes)
 
 
 def run_rounds(run: Run, model: AnyClassifier, resume: bool = False) -> Progress:
@@ -80,20 +86,24 @@ def run_rounds(run: Run, model: AnyClassifier, resume: bool = False) -> Progress
     With a folder, each round ends with a checkpoint: a run that is killed at any moment can be resumed and ends with
     the same weights, bit for bit. Resuming where nothing was saved yet starts at the beginning.
     """
+    _check_alike(run)
     progress, checkpoint = Progress(), None
-    if run.folder is not None and has_checkpoint(run.folder):
-        if not resume:
-            raise InputError(f"{run.folder} already holds a run: resume it, or choose another folder")
-        checkpoint = read_checkpoint(run.folder, run.identity or {})
+    if run.folder is not None and resume:
+        checkpoint = read_checkpoint(run.folder, run.identity or {}, run.processes)
+    elif run.folder is not None and run.processes.first and has_checkpoint(run.folder):
+        raise InputError(f"{run.folder} already holds a run: resume it, or choose another folder")
+    if checkpoint is not None:
         progress = checkpoint.progress
         _check_progress(run, progress)
         checkpoint.restore(model)
         for weights in filter(None, (progress.kept, progress.source_only)):
-            load_weights(copy.deepcopy(model), weights, run.folder)  # fails now if they do not fit, not in the end
-    elif run.begun is not None:
+            # Fails now if they do not fit, not in the end.
+            load_weights(copy.deepcopy(model), weights, checkpoint.folder)
+    run.processes.from_first(model.state_dict().values())  # a module of somebody's own may have random weights
+    if checkpoint is None and run.begun is not None:
         progress = Progress(phase=1, history=[*run.begun[:-1], _seen_again(run, model)])
         progress.source_only = copied_weights(model)
-    elif run.continued is not None:
+    elif checkpoint is None and run.continued is not None:
         progress = run.continued
     run.observe(_starting(run, progress))
     while progress.phase < len(run.phases) and not progress.stopped:
@@ -109,16 +119,14 @@ def run_rounds(run: Run, model: AnyClassifier, resume: bool = False) -> Progress
             progress.set_aside(trainer.shown)
             started = time.perf_counter()
             record, predictions = _train_round(run, phase, progress, trainer, predictions)
-            choice = RoundChoice() if predictions is None else run.chooser.choose(record, progress.history)
-            if choice.keep:
+            record = _alike(run, partial(_judged, run, phase, record, predictions, progress.history, started))
+            if record.kept:
                 progress.kept = None
-            seconds = round(time.perf_counter() - started, 3)
-            record = replace(record, seconds=seconds, kept=choice.keep, stopped=choice.stop)
             progress.history.append(record)
             progress.rounds_done += 1
             if phase.name == SOURCE_PHASE and progress.rounds_done == phase.rounds:
                 progress.source_only = copied_weights(trainer.shown)
-            if run.folder is not None:
+            if run.folder is not None and run.processes.first:
                 save_checkpoint(run.folder, model, progress, run.identity or {}, trainer.state())
             run.observe(copy.deepcopy(record))
         trainer.finish()
@@ -176,9 +184,49 @@ def _train_round(
         **vars(done),
         **vars(trainer.diagnose()),
         selected=None if phase.pseudo_labeler is None else describe_pseudo_labels(pseudo_labels),
-        shift=None if phase.uses_target else _measure_shift(run, after),
     )
-    return _with_measures(record, run, after), after
+    return record, after
+
+
+def _judged(
+    run: Run,
+    phase: Phase,
+    record: RoundRecord,
+    predictions: DomainPredictions | None,
+    history: Sequence[RoundRecord],
+    started: float,
+) -> RoundRecord:
+    """With what predictions say of the round, and whether it is kept."""
+    choice = RoundChoice()
+    if predictions is not None:
+        if not phase.uses_target:
+            record = replace(record, shift=_measure_shift(run, predictions))
+        record = _with_measures(record, run, predictions)
+        choice = run.chooser.choose(record, history)
+    seconds = round(time.perf_counter() - started, 3)
+    return replace(record, seconds=seconds, kept=choice.keep, stopped=choice.stop)
+
+
+def _alike(run: Run, make: Callable[[], RoundRecord]) -> RoundRecord:
+    """A record that the first process makes and all have: what it says decides how training goes on."""
+    if run.processes.alone:
+        return make()
+    record = make() if run.processes.first else None
+    said = run.processes.say(None if record is None else json.dumps(record.to_json()).encode())
+    return record or RoundRecord.from_json(json.loads(said), "a round")
+
+
+def _check_alike(run: Run) -> None:
+    """Refuse processes that were given different data or settings."""
+    if run.processes.alone:
+        return
+    first, *others = map(json.loads, run.processes.everyones(json.dumps(run.identity or {})))
+    for other in others:
+        if differing := differing_names(first, other):
+            raise InputError(
+                f"the processes were not given the same: they differ in {', '.join(differing)}; "
+                f"whatever is drawn at random needs a seed"
+            )
 
 
 def _pseudo_labels(
@@ -186,6 +234,15 @@ def _pseudo_labels(
 ) -> PseudoLabels:
     if before is None or phase.pseudo_labeler is None:
         return PseudoLabels.none(len(run.domains.target), run.domains.num_classes)
+    made = _made_pseudo_labels(run, phase, number, shown, before)
+    run.processes.from_first(made)  # another kind of processor may round a threshold otherwise
+    return made
+
+
+def _made_pseudo_labels(
+    run: Run, phase: Phase, number: int, shown: AnyClassifier, before: DomainPredictions
+) -> PseudoLabels:
+    assert phase.pseudo_labeler is not None
     target = before.target
     if phase.pseudo_labeler.labeler == "panel":
         target = replace(target, log_probs=_consensus(run, before))
@@ -216,8 +273,12 @@ def _seen_again(run: Run, model: AnyClassifier) -> RoundRecord:
     predictions = run.predictor.predict_domains(model)
     source = describe_labeled(predictions.validation, run.domains.validation.y)
     last = run.begun[-1] if run.begun else RoundRecord(SOURCE_PHASE, 0, 1, source)
-    last = replace(last, source=source, shift=_measure_shift(run, predictions), kept=True)
-    return _with_measures(last, run, predictions)
+
+    def judged() -> RoundRecord:
+        seen = replace(last, source=source, shift=_measure_shift(run, predictions), kept=True)
+        return _with_measures(seen, run, predictions)
+
+    return _alike(run, judged)
 
 
 def _with_measures(record: RoundRecord, run: Run, predictions: DomainPredictions) -> RoundRecord:

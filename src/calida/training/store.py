@@ -16,6 +16,7 @@ from torch import Tensor
 from calida.errors import CheckpointError
 from calida.files import make_folder, write_atomically
 from calida.json_values import digest_values, read_json
+from calida.processes import Processes
 
 _VERSION = 4  # 1 had settings without groups, 2 sentences where there are codes now, 3 no digest of values
 
@@ -88,6 +89,18 @@ def read_bundle(folder: Path, name: str) -> Bundle:
     if lost:
         raise CheckpointError(f"{tensor_file} has NaN among the numbers of {lost[0]!r}: it is of no use")
     return Bundle(tensors, header["values"])
+
+
+def read_shared_bundle(folder: Path, name: str, processes: Processes) -> Bundle | None:
+    """A bundle as the first process reads it, for all; None if there is none. Others may not see the same disk."""
+    bundle = read_bundle(folder, name) if processes.first and has_bundle(folder, name) else None
+    if processes.alone:
+        return bundle
+    values = processes.say(None if bundle is None else json.dumps(bundle.values).encode())
+    if not values:
+        return None
+    tensors = processes.say(None if bundle is None else dump_tensors(bundle.tensors))
+    return bundle or Bundle(load_tensors(tensors), json.loads(values))
 
 
 def with_prefix(prefix: str, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:

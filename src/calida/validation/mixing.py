@@ -9,6 +9,7 @@ from torch import Tensor
 
 from calida.data import Samples, stream, unit_range
 from calida.model import AnyClassifier, predict
+from calida.processes import ALONE, Processes
 from calida.seeds import Seeds
 
 MIXVAL_SHARE, PSEUDOCAL_SHARE = 0.55, 0.65
@@ -31,6 +32,7 @@ def predict_mixed(
     num_samples: int,
     seeds: Seeds,
     batch_size: int,
+    processes: Processes = ALONE,
 ) -> Mixed:
     """Mix up to 2,000 samples with a permutation of them, and predict; `labels` are the predicted ones of all `x`."""
     order = torch.randperm(len(x), generator=seeds.generator("pairs"))
@@ -42,7 +44,7 @@ def predict_mixed(
     parts = []
     for images in map(unit_range, stream(x, batches)):
         mixed = share * images[1:] + (1 - share) * images[:-1]
-        parts.append(predict(classifier, mixed, num_samples, seeds, batch_size).log_probs)
+        parts.append(predict(classifier, mixed, num_samples, seeds, batch_size, processes=processes).log_probs)
     return Mixed(torch.cat(parts), labels[first], labels[second])
 
 

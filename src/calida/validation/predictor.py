@@ -9,6 +9,7 @@ from torch import Tensor
 
 from calida.data import Augmentation, Labeled, Samples, stream
 from calida.model import AnyClassifier, Prediction, predict
+from calida.processes import ALONE, Processes
 from calida.seeds import Seeds
 from calida.validation.mixing import MIXVAL_SHARE, Mixed, predict_mixed
 
@@ -34,6 +35,7 @@ class Predictor:
     num_samples: int
     seeds: Seeds
     batch_size: int
+    processes: Processes = ALONE
 
     def predict_domains(self, model: AnyClassifier) -> DomainPredictions:
         target = self.predict(model, self.target)
@@ -41,7 +43,7 @@ class Predictor:
         return DomainPredictions(self.predict(model, self.validation.x), self.validation.y, target, mixed)
 
     def predict(self, model: AnyClassifier, x: Samples) -> Prediction:
-        return predict(model, x, self.num_samples, self.seeds, self.batch_size)
+        return predict(model, x, self.num_samples, self.seeds, self.batch_size, processes=self.processes)
 
     def agreement(self, model: AnyClassifier, labels: Tensor, augmentation: Augmentation) -> float:
         """The share of the target (of 2,000 samples at most) that keeps its predicted label in another view."""
@@ -55,4 +57,5 @@ class Predictor:
 
     def mix(self, model: AnyClassifier, labels: Tensor, share: float) -> Mixed:
         """Predictions on mixed target pairs; `labels` are the predicted ones of the whole target."""
-        return predict_mixed(model, self.target, labels, share, self.num_samples, self.seeds, self.batch_size)
+        how = (self.num_samples, self.seeds, self.batch_size, self.processes)
+        return predict_mixed(model, self.target, labels, share, *how)

@@ -9,7 +9,10 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from calida.processes import Share
 from calida.seeds import Seeds
+
+_Change = Callable[[Tensor, torch.Generator, Share], Tensor]
 
 
 @dataclass(frozen=True)
@@ -51,28 +54,32 @@ class Augmentation:
     brightness: float = 0.5  # in standard deviations of the image
     patch: float = 0.5  # of the image's height and width
 
-    def __call__(self, x: Tensor, seeds: Seeds) -> Tensor:
-        """A view of the batch, [B, C, H, W] or [B, D]: floats as the classifier reads them (bytes become 0..1)."""
+    def __call__(self, x: Tensor, seeds: Seeds, share: Share | None = None) -> Tensor:
+        """A view of the batch, [B, C, H, W] or [B, D]: floats as the classifier reads them (bytes become 0..1).
+
+        With a `share`, `x` are the own rows of a batch of which other processes have the rest.
+        """
         kinds = self._image_steps() if x.ndim == 4 else self._vector_steps()
         steps = {name: step for name, step in kinds.items() if getattr(self, name)}
         if not steps:
             return x
+        share = share or Share.whole(len(x))
         view = x.float() / 255 if x.dtype == torch.uint8 else x
-        chosen = self._chosen([name for name in steps if name not in _FRAMING], view, seeds)
+        chosen = self._chosen([name for name in steps if name not in _FRAMING], view, seeds, share)
         for name, change in steps.items():
-            changed = change(view, seeds.generator(name, view.device))
+            changed = change(view, seeds.generator(name, view.device), share)
             view = torch.where(chosen[name].view(-1, 1, 1, 1), changed, view) if name in chosen else changed
         return view
 
-    def _chosen(self, names: list[str], view: Tensor, seeds: Seeds) -> dict[str, Tensor]:
+    def _chosen(self, names: list[str], view: Tensor, seeds: Seeds, share: Share) -> dict[str, Tensor]:
         """Which images get each of these kinds of change, [B] a kind; none named where all get all."""
         if not 0 < self.changes < len(names) or view.ndim != 4:
             return {}
-        draws = torch.rand(len(view), len(names), generator=seeds.generator("changes", view.device), device=view.device)
+        draws = _uniform((share.count, len(names)), view, seeds.generator("changes", view.device), share)
         among = draws.argsort(1).argsort(1) < self.changes  # [B, kinds]
         return dict(zip(names, among.unbind(1), strict=True))
 
-    def _image_steps(self) -> dict[str, Callable[[Tensor, torch.Generator], Tensor]]:
+    def _image_steps(self) -> dict[str, _Change]:
         return {
             "crop": self._cut_out,
             "flip": self._mirror,
@@ -84,12 +91,12 @@ class Augmentation:
             "erasing": self._cover,
         }
 
-    def _vector_steps(self) -> dict[str, Callable[[Tensor, torch.Generator], Tensor]]:
+    def _vector_steps(self) -> dict[str, _Change]:
         return {"noise": self._disturb, "dropping": self._drop}
 
-    def _cut_out(self, images: Tensor, generator: torch.Generator) -> Tensor:
+    def _cut_out(self, images: Tensor, generator: torch.Generator, share: Share) -> Tensor:
         """A part of each image, at the size of the whole."""
-        draws = _draw(4, images, generator)
+        draws = _draw(4, images, generator, share)
         size = 1 - (draws[0] + 1) / 2 * self.crop * self.cut
         longer = (draws[1] * self.crop * self.proportion / 2).exp()
         width, height = (size * longer).clamp(max=1), (size / longer).clamp(max=1)
@@ -98,16 +105,16 @@ class Augmentation:
         rows = [width, zero, draws[2] * (1 - width), zero, height, draws[3] * (1 - height)]
         return _sampled(images, torch.stack(rows, 1).view(-1, 2, 3))
 
-    def _mirror(self, images: Tensor, generator: torch.Generator) -> Tensor:
-        chosen = torch.rand(len(images), generator=generator, device=images.device) < self.flip
+    def _mirror(self, images: Tensor, generator: torch.Generator, share: Share) -> Tensor:
+        chosen = _uniform((share.count,), images, generator, share) < self.flip
         return torch.where(chosen.view(-1, 1, 1, 1), images.flip(3), images)
 
-    def _move(self, images: Tensor, generator: torch.Generator) -> Tensor:
-        return _sampled(images, self._matrices(images, generator))
+    def _move(self, images: Tensor, generator: torch.Generator, share: Share) -> Tensor:
+        return _sampled(images, self._matrices(images, generator, share))
 
-    def _matrices(self, images: Tensor, generator: torch.Generator) -> Tensor:
+    def _matrices(self, images: Tensor, generator: torch.Generator, share: Share) -> Tensor:
         """One map from output to input coordinates a sample: [B, 2, 3]."""
-        draws = _draw(6, images, generator) * self.affine
+        draws = _draw(6, images, generator, share) * self.affine
         angle, shear = draws[0] * self.rotation, draws[1] * self.shear
         width, height = (draws[2:4] * self.stretch).exp()
         cos, sin = angle.cos(), angle.sin()
@@ -115,17 +122,17 @@ class Augmentation:
         rows += [sin * width, (shear * sin + cos) * height, draws[5] * 2 * self.shift]
         return torch.stack(rows, 1).view(-1, 2, 3)
 
-    def _sharpen(self, images: Tensor, generator: torch.Generator) -> Tensor:
+    def _sharpen(self, images: Tensor, generator: torch.Generator, share: Share) -> Tensor:
         """At strength 1, each image with none of its fine detail, twice as much, or anything between."""
-        more = (_draw(1, images, generator) * self.sharpness).view(-1, 1, 1, 1)
+        more = (_draw(1, images, generator, share) * self.sharpness).view(-1, 1, 1, 1)
         sharpened: Tensor = images + more * (images - _blur(images, self.detail * max(images.shape[2:])))
-        return sharpened.clamp(images.amin(), images.amax())
+        return sharpened.clamp(*share.extremes(images))
 
-    def _tint(self, images: Tensor, generator: torch.Generator) -> Tensor:
+    def _tint(self, images: Tensor, generator: torch.Generator, share: Share) -> Tensor:
         """Turn each image's colours around the axis of greys, stretch them away from it, and all away from the mean."""
         if images.shape[1] != 3:
             return images
-        turn, more, gain = (_draw(3, images, generator) * self.color).view(3, -1, 1, 1, 1)
+        turn, more, gain = (_draw(3, images, generator, share) * self.color).view(3, -1, 1, 1, 1)
         grey = images.mean(1, keepdim=True)
         colours, mean = images - grey, grey.mean((2, 3), keepdim=True)
         # The turn of a vector v around a unit axis that is normal to it is cos v + sin (axis x v).
@@ -133,20 +140,21 @@ class Augmentation:
         angle = turn * self.hue
         turned = (more * self.richness).exp() * (angle.cos() * colours + angle.sin() * across)
         tinted: Tensor = mean + (grey - mean + turned) * (gain * self.gain).exp()
-        return tinted.clamp(images.amin(), images.amax())
+        return tinted.clamp(*share.extremes(images))
 
-    def _fade(self, images: Tensor, generator: torch.Generator) -> Tensor:
-        gain, lift = (_draw(2, images, generator) * self.contrast).view(2, -1, 1, 1, 1)
+    def _fade(self, images: Tensor, generator: torch.Generator, share: Share) -> Tensor:
+        gain, lift = (_draw(2, images, generator, share) * self.contrast).view(2, -1, 1, 1, 1)
         spread, mean = torch.std_mean(images, (1, 2, 3), keepdim=True)
         faded: Tensor = mean + (images - mean) * (gain * self.gain).exp() + lift * self.brightness * spread
-        return faded.clamp(images.amin(), images.amax())
+        return faded.clamp(*share.extremes(images))
 
-    def _invert(self, images: Tensor, generator: torch.Generator) -> Tensor:
-        chosen = torch.rand(len(images), generator=generator, device=images.device) < self.polarity
-        return torch.where(chosen.view(-1, 1, 1, 1), images.amin() + images.amax() - images, images)
+    def _invert(self, images: Tensor, generator: torch.Generator, share: Share) -> Tensor:
+        chosen = _uniform((share.count,), images, generator, share) < self.polarity
+        low, high = share.extremes(images)
+        return torch.where(chosen.view(-1, 1, 1, 1), low + high - images, images)
 
-    def _cover(self, images: Tensor, generator: torch.Generator) -> Tensor:
-        draws = torch.rand(4, len(images), generator=generator, device=images.device)
+    def _cover(self, images: Tensor, generator: torch.Generator, share: Share) -> Tensor:
+        draws = _uniform((4, share.count), images, generator, share, dim=1)
         covered = torch.ones((), dtype=torch.bool, device=images.device)
         for size, place, axis in ((draws[0], draws[1], 2), (draws[2], draws[3], 3)):
             length = size * self.patch * self.erasing
@@ -156,13 +164,14 @@ class Augmentation:
             covered = covered & inside.view(len(images), 1, *((-1, 1) if axis == 2 else (1, -1)))
         return torch.where(covered, images.mean((1, 2, 3), keepdim=True), images)
 
-    def _disturb(self, rows: Tensor, generator: torch.Generator) -> Tensor:
-        noise = torch.randn(rows.shape, generator=generator, device=rows.device, dtype=rows.dtype)
-        return rows + self.noise * rows.std(0, correction=0) * noise
+    def _disturb(self, rows: Tensor, generator: torch.Generator, share: Share) -> Tensor:
+        shape = (share.count, *rows.shape[1:])
+        noise = torch.randn(shape, generator=generator, device=rows.device, dtype=rows.dtype)
+        return rows + self.noise * share.std(rows) * share.take(noise)
 
-    def _drop(self, rows: Tensor, generator: torch.Generator) -> Tensor:
-        chosen = torch.rand(rows.shape, generator=generator, device=rows.device) < self.dropping
-        return torch.where(chosen, rows.mean(0), rows)
+    def _drop(self, rows: Tensor, generator: torch.Generator, share: Share) -> Tensor:
+        chosen = _uniform((share.count, *rows.shape[1:]), rows, generator, share) < self.dropping
+        return torch.where(chosen, share.mean(rows), rows)
 
 
 def _sampled(images: Tensor, matrices: Tensor) -> Tensor:
@@ -184,9 +193,14 @@ def _blur(images: Tensor, spread: float) -> Tensor:
     return down @ images @ across.T
 
 
-def _draw(count: int, images: Tensor, generator: torch.Generator) -> Tensor:
+def _draw(count: int, images: Tensor, generator: torch.Generator, share: Share) -> Tensor:
     """Numbers in -1..1 for every image: [count, B]."""
-    return torch.rand(count, len(images), generator=generator, device=images.device).mul(2).sub(1)
+    return _uniform((count, share.count), images, generator, share, dim=1).mul(2).sub(1)
+
+
+def _uniform(shape: tuple[int, ...], like: Tensor, generator: torch.Generator, share: Share, dim: int = 0) -> Tensor:
+    """Numbers in 0..1: drawn for all rows of the batch, kept for one's own."""
+    return share.take(torch.rand(shape, generator=generator, device=like.device), dim)
 
 
 _FRAMING = ("crop", "flip")  # every image gets these

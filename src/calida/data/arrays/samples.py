@@ -112,9 +112,9 @@ def _begin_worker(worker: int) -> None:
     torch.set_num_threads(1)
 
 
-def row_slices(count: int, size: int) -> list[Rows]:
-    """All rows in slices of at most this size."""
-    return [slice(start, min(start + size, count)) for start in range(0, count, size)]
+def row_slices(stop: int, size: int, start: int = 0) -> list[Rows]:
+    """All rows, or those from `start` on, in slices of at most this size."""
+    return [slice(begin, min(begin + size, stop)) for begin in range(start, stop, size)]
 
 
 def digest(*parts: Samples) -> str:
