@@ -49,8 +49,10 @@ class CalidaWarning(UserWarning):
 
 def warn_user(sentence: str) -> None:
     """Warn of something that is not wrong but may surprise, at the line outside this package that led to it."""
-    level, frame = 2, inspect.currentframe()
-    frame = frame and frame.f_back
-    while frame is not None and frame.f_globals.get("__name__", "").split(".")[0] == __name__.split(".")[0]:
-        level, frame = level + 1, frame.f_back
-    warnings.warn(sentence, CalidaWarning, stacklevel=level)
+    package = __name__.split(".")[0]
+    level, place, frame = 1, 1, inspect.currentframe()
+    while frame is not None:  # what others' decorators put between two of our functions is no user's line
+        if frame.f_globals.get("__name__", "").split(".")[0] == package:
+            level = place
+        place, frame = place + 1, frame.f_back
+    warnings.warn(sentence, CalidaWarning, stacklevel=level + 1)

@@ -17,7 +17,7 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, vali
 from torch import Tensor, nn
 
 from calida.adaptation import Adapted, RunOptions, adapt
-from calida.data import TablePreparation, as_frame, is_frame, named_frame, only_source_is_scaled
+from calida.data import TablePreparation, as_frame, check_sizes, is_frame, named_frame, only_source_is_scaled
 from calida.errors import InputError, warn_user
 from calida.estimation import DEFAULT_CALIBRATION
 from calida.families import NETWORK
@@ -141,6 +141,7 @@ class CalibratedAdapter(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             guard=self.guard,
             seed=seed,
             device=self.device,
+            on_mismatch="ignore",  # warned of above
             observe=print_rounds if self.verbose else None,
             **settings,
         )
@@ -286,8 +287,9 @@ def _predict(adapted: Adapted, x: NDArray[np.float32], raw: bool) -> Prediction:
     A processor rounds the last few rows of a batch otherwise than the rest, by one part in ten million, and
     scikit-learn holds that a sample's probabilities depend neither on its place nor on the samples beside it.
     """
+    check_sizes(adapted.network.scale, torch.from_numpy(x), "X", "the source that this classifier was trained on")
     filled = np.pad(x, ((0, -len(x) % _ROWS), (0, 0)), mode="edge")
-    prediction = adapted.predict(filled, batch_size=8 * _ROWS, raw=raw)
+    prediction = adapted.predict(filled, batch_size=8 * _ROWS, raw=raw, on_mismatch="ignore")
     return prediction[: len(x)]
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from calida.data.arrays.checks import OTHER_UNIT, most_unlike
+from calida.data.arrays.checks import OTHER_UNIT, size_factors
 from calida.data.unify.values import Values
 from calida.json_values import from_json
 
@@ -146,7 +146,9 @@ class Preparation:
         """The column of new rows that is most unlike those that this was decided for in size, and by what factor."""
         if not self.magnitude:
             return None
-        return most_unlike(self.magnitude, self.largest or self.magnitude, rows, [True] * len(self.magnitude))
+        every = [True] * len(self.magnitude)
+        factors = size_factors(self.magnitude, self.largest or self.magnitude, rows, every)
+        return int(factors.argmax()), float(factors.max())
 
 
 def column_sizes(x: Tensor, measured: Tensor) -> dict[str, Any]:
