@@ -29,7 +29,10 @@ from calida.runs.data import ReadingProgress, RunData, domain_seeds, open_data, 
 from calida.runs.execution import adapt_data, decided, execute_run, read_start
 from calida.training import Observe, RunEvent
 
-_READING = {one.name for one in fields(RunConfig)} - {one.name for one in fields(RunOptions)} - {"tensorboard"}
+# Options of reading; with arrays, `memory` is the teacher's setting of that name.
+_READING = (
+    {one.name for one in fields(RunConfig)} - {one.name for one in fields(RunOptions)} - {"tensorboard", "memory"}
+)
 
 
 def adapt(

@@ -2,7 +2,7 @@
 
 import json
 import math
-from dataclasses import asdict
+from dataclasses import asdict, replace
 
 import numpy as np
 import pytest
@@ -143,7 +143,8 @@ def test_the_interval_shrinks_with_samples_to_what_the_estimates_differ_by(data)
     widths = []
     for times in (1, 4, 100):
         target = known.predictions.target
-        more = type(target)(*(getattr(target, name).repeat_interleave(times, 0) for name in target.__dict__))
+        parts = {name: value for name, value in vars(target).items() if isinstance(value, torch.Tensor)}
+        more = replace(target, **{name: value.repeat_interleave(times, 0) for name, value in parts.items()})
         repeated = CalibrationData(
             type(known.predictions)(
                 known.predictions.validation, known.predictions.labels, more, known.predictions.mixed
