@@ -14,7 +14,8 @@ from calida.allocator import keep_freed_memory
 {first}
 def turn():
     [torch.ones(6 << 20) for _ in range(4)]
-turn()
+for _ in range(3):  # until small blocks have found their places between large ones
+    turn()
 before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
 for _ in range(20):
     turn()
@@ -35,5 +36,5 @@ def faults(first):
 @pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="another C library frees in its own way")
 def test_freed_memory_is_used_again():
     kept = faults("assert keep_freed_memory()")
-    assert kept < 4 * 6144  # one turn's, at the most
+    assert kept < 2 * 4 * 6144  # two turns', at the most
     assert faults("") > 5 * kept  # what it is there for
