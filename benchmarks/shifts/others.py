@@ -32,8 +32,7 @@ def _skada(name: str) -> Fit:
         from sklearn.linear_model import LogisticRegression
         from sklearn.preprocessing import StandardScaler
 
-        linear = LogisticRegression(max_iter=500)
-        last = skada.JDOTClassifier(linear) if name == "JDOTClassifier" else getattr(skada, name)(linear)
+        last = getattr(skada, name)(LogisticRegression(max_iter=500))
         scaled = [StandardScaler().fit(part).transform(part) for part in (shift.source, shift.target)]
         x = np.concatenate(scaled).astype(np.float64)
         y = np.concatenate([shift.labels, np.full(len(shift.target), -1)])

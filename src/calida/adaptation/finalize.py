@@ -47,8 +47,8 @@ from calida.validation import (
     warnings_of,
 )
 
-# Of accuracy from source to target. On 90 tasks of benchmarks/shifts (seed 0) it finds 9 of 10 with unknown classes and
-# 30 of 34 natural shifts that cost 10 points or more, and cries in 3 of 10 that cost less than 5.
+# Of accuracy from source to target. Among 90 tasks of benchmarks/shifts (seed 0), 8 of 10 with unknown classes and all
+# of 10 nonsense targets have an alarm, and none of 6 whose domains are drawn alike.
 _FAR = 0.1
 _MOVED = 0.05  # of the target, beyond the interval of a class share
 
