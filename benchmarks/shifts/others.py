@@ -16,10 +16,10 @@ from calida.estimation import (
     CalibrationData,
     confidence_difference,
     disagreement_floor,
-    mean_confidence,
     thresholded_confidence,
 )
 from calida.seeds import Seeds
+from calida.uncertainty import mean_confidence
 
 Fit = Callable[[Shift, int], np.ndarray]
 

@@ -14,7 +14,6 @@ from calida.estimation import (
     confidence_difference,
     fit_temperature,
     matched_temperature,
-    mean_confidence,
     name_calibration,
     pseudocal_temperature,
     source_temperature,
@@ -22,7 +21,7 @@ from calida.estimation import (
     transcal_temperature,
 )
 from calida.estimation.temperature import HIGHEST, LOWEST, lowest_temperature
-from calida.uncertainty import temper
+from calida.uncertainty import mean_confidence, temper, wilson
 
 EVERY = pytest.mark.parametrize("name", CALIBRATIONS)
 
@@ -193,3 +192,19 @@ def test_what_is_left_out_goes_by_the_kind_of_data():
     assert [name_calibration(DEFAULT_CALIBRATION, images, True) for images in (True, False)] == ["pseudocal", "matched"]
     for name in CALIBRATIONS:
         assert name_calibration(name, images=False, checked=True) == name
+
+
+def test_mixed_pairs_make_no_classifier_surer_than_it_was_ever_seen_to_be(as_grounds):
+    """Right on a quarter of the source and sure of all mixed pairs: no surer on target than chance leaves open."""
+    generator = torch.Generator().manual_seed(0)
+    said = torch.randn(400, 4, generator=generator, dtype=torch.float64).log_softmax(-1)
+    labels = torch.randint(4, (400,), generator=generator)
+    known = as_grounds(said, labels, said)  # mixed pairs are answered as the classifier answers: all right
+    right = float((said.argmax(-1) == labels).double().mean())
+    confidence = mean_confidence(temper(known.target, pseudocal_temperature(known)))
+    assert right < 0.3 < mean_confidence(temper(known.target, fit_temperature(said, said.argmax(-1))))
+    assert confidence == pytest.approx(
+        max(wilson(right, 400)[1], mean_confidence(temper(known.target, HIGHEST))), abs=1e-6
+    )
+    trusted = CalibrationData(known.predictions, known.mixed, accuracy=0.8)  # by classifiers of other kinds
+    assert mean_confidence(temper(known.target, pseudocal_temperature(trusted))) == pytest.approx(0.8, abs=1e-6)

@@ -16,12 +16,10 @@ from calida.estimation import (
     confidence_difference,
     estimate_accuracy,
     fit_temperature,
-    mean_confidence,
     mixed_confidence,
     thresholded_confidence,
 )
-from calida.estimation.estimate import wilson
-from calida.uncertainty import temper
+from calida.uncertainty import mean_confidence, temper, wilson
 from calida.validation import Mixed
 
 EVERY = pytest.mark.parametrize("estimate", ESTIMATES.values(), ids=ESTIMATES)

@@ -6,8 +6,8 @@ import pytest
 import torch
 
 from calida.errors import InputError
-from calida.estimation import SetCalibration, effective_size, mass_thresholds, mean_confidence, weighted_quantile
-from calida.uncertainty import temper
+from calida.estimation import SetCalibration, effective_size, mass_thresholds, weighted_quantile
+from calida.uncertainty import mean_confidence, temper
 
 
 def quantile_by_definition(scores, weights, extra, level):

@@ -10,11 +10,11 @@ from scipy.stats import binomtest
 
 from calida.data import Collection
 from calida.errors import InputError
-from calida.estimation.estimate import wilson
 from calida.report import measure_groups, render
 from calida.report.groups import accuracy_by_group, group_rows
 from calida.report.table_figures import groups, moved_columns
 from calida.shift import ColumnShift, TableShift
+from calida.uncertainty import wilson
 
 MOVED = ColumnShift(HOSTILE, "category", None, 0.5, 0.25, (0.0, 0.1), 0.4, ("a", HOSTILE), (0.75, 0.25), (0.25, 0.75))
 STILL = ColumnShift(

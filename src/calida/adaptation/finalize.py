@@ -114,7 +114,7 @@ def finalize(
             labels = said.validation.labels, said.target.labels
             estimate = estimate_by_agreement(checks.panel, *labels, checks.apart)
     mixed = run.predictor.mix(run.model, predictions.target.labels, PSEUDOCAL_SHARE)
-    data = CalibrationData(predictions, mixed, offsets)
+    data = CalibrationData(predictions, mixed, offsets, None if estimate is None else estimate.value)
     accuracy = _estimate(data, checks, estimate, images)
     data = replace(data, accuracy=accuracy.value if estimate is not None else None)
     named = name_calibration(options.calibration, images, estimate is not None)

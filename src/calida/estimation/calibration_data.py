@@ -8,17 +8,18 @@ from functools import cached_property
 import torch
 from torch import Tensor
 
-from calida.estimation.temperature import finite, fit_temperature, lowest_temperature, minimize
+from calida.estimation.temperature import finite, fit_temperature, lowest_temperature, match_confidence, minimize
 from calida.shift import resample
-from calida.uncertainty import nll, temper
+from calida.uncertainty import accuracy, mean_confidence, nll, temper, wilson
 from calida.validation import DomainPredictions, Mixed, importance_weights, weighted_risk
 
 _ENOUGH = 5000  # target samples for a density ratio
+_ROUNDING = 1e-9
 
 
 @dataclass(frozen=True)
 class CalibrationData:
-    """What a temperature can be found from: an predictions, and target pairs in which one part clearly prevails.
+    """What a temperature can be found from: what a classifier says of both domains and of mixed target pairs.
 
     `prior_offsets` are the logarithms of how much more frequent each class became, [K], where only that differs.
     """
@@ -69,9 +70,10 @@ def transcal_temperature(data: CalibrationData) -> float:
     have a mean of 1, which lowers the variance as the paper's control variate does, and keeps losses positive.
     """
     exact, labels = finite(data.validation), data.labels
+    effective = float(data.weights.sum() ** 2 / (data.weights**2).sum())  # samples that the weights leave (Kish, 1965)
     return minimize(
         lambda temperature: weighted_risk(nll(temper(exact, temperature), labels), data.weights, True),
-        lowest_temperature(len(labels)),
+        lowest_temperature(effective),
     )
 
 
@@ -80,4 +82,18 @@ def pseudocal_temperature(data: CalibrationData) -> float:
 
     A classifier errs on such pairs about as often as on the target itself, and here the right answer is known.
     """
-    return fit_temperature(data.mixed.log_probs, data.mixed.first)
+    return _no_surer_than_known(fit_temperature(data.mixed.log_probs, data.mixed.first), data)
+
+
+def _no_surer_than_known(temperature: float, data: CalibrationData) -> float:
+    """At least the temperature whose mean confidence on target is all that was seen of the classifier.
+
+    Pseudo-labels can contradict what is known: a classifier that is right on a quarter of its source was given a
+    temperature of 0.14. It may be as often right on target as on source, with what chance leaves open, or as often as
+    check classifiers agree with it.
+    """
+    right = accuracy(data.validation, data.labels)
+    ceiling = max(wilson(right, len(data.labels))[1], data.accuracy or 0.0)
+    if mean_confidence(temper(finite(data.target), temperature)) <= ceiling + _ROUNDING:
+        return temperature
+    return match_confidence(data.target, ceiling)

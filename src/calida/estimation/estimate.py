@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
-from torch import Tensor
-
 from calida.estimation.calibration_data import CalibrationData, pseudocal_temperature
-from calida.uncertainty import accuracy, temper
+from calida.uncertainty import accuracy, mean_confidence, temper, wilson
 
 
 @dataclass(frozen=True)
@@ -23,11 +20,6 @@ class Estimate:
     def reaching(self, value: float) -> Estimate:
         """With an interval that reaches to another estimate too, such as how far independent classifiers agree."""
         return replace(self, low=min(self.low, value), high=max(self.high, value))
-
-
-def mean_confidence(log_probs: Tensor) -> float:
-    """The mean of the largest probabilities: [N, K] -> scalar."""
-    return float(log_probs.double().amax(-1).exp().mean())
 
 
 def thresholded_confidence(data: CalibrationData) -> float:
@@ -76,14 +68,6 @@ def with_interval(values: Mapping[str, float], count: int) -> Estimate:
     """The default of several estimates; the interval reaches over all of them and the chance of `count` samples."""
     ends = [wilson(end, count) for end in (min(values.values()), max(values.values()))]
     return Estimate(values[DEFAULT_ESTIMATE], ends[0][0], ends[1][1])
-
-
-def wilson(share: float, count: int, deviations: float = 1.96) -> tuple[float, float]:
-    """The interval that a share of `count` samples leaves for its true value (Wilson, 1927); never empty at 0 or 1."""
-    spread = deviations**2 / count
-    middle = (share + spread / 2) / (1 + spread)
-    width = math.sqrt(max(share * (1 - share), 0.0) * spread + spread**2 / 4) / (1 + spread)
-    return _share(middle - width), _share(middle + width)
 
 
 def _share(value: float) -> float:

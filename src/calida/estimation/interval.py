@@ -8,7 +8,8 @@ from functools import lru_cache
 from importlib.resources import files
 from typing import NamedTuple
 
-from calida.estimation.estimate import Estimate, wilson
+from calida.estimation.estimate import Estimate
+from calida.uncertainty import wilson
 
 
 class Widths(NamedTuple):

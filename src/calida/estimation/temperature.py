@@ -23,7 +23,7 @@ def fit_temperature(log_probs: Tensor, labels: Tensor) -> float:
     return minimize(lambda temperature: float(nll(temper(exact, temperature), labels).mean()), lowest)
 
 
-def lowest_temperature(count: int) -> float:
+def lowest_temperature(count: float) -> float:
     """How far so many samples allow to sharpen: not at all up to 30 of them, to 0.1 from 300 on."""
     return min(max(LOWEST, _SAMPLES_TO_SHARPEN / count), 1.0)
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 from markupsafe import Markup
 
-from calida.estimation.estimate import wilson
 from calida.report.bars import Bar, BarRow, bar_list
 from calida.report.figures import Figure, Panel, Table, views
 from calida.report.run_results import RunResults
 from calida.report.svg import Plot, tag
+from calida.uncertainty import wilson
 
 _FIRST, _DRAWN = 6, 30  # classes on the first screen, and in a figure; the table has them all
 _LARGEST_MATRIX = 20

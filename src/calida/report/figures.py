@@ -9,11 +9,10 @@ import numpy as np
 import torch
 from markupsafe import Markup
 
-from calida.estimation.estimate import wilson
 from calida.report.run_predictions import ClassifierPredictions
 from calida.report.run_results import RunResults
 from calida.report.svg import Plot, nice_ticks
-from calida.uncertainty import binned_error, reliability_bins, renyi_entropy
+from calida.uncertainty import binned_error, reliability_bins, renyi_entropy, wilson
 from calida.validation import SOURCE_ONLY, RoundRecord
 
 _BINS = 15  # that the calibration error is computed over

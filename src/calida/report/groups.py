@@ -12,8 +12,8 @@ import polars as pl
 
 from calida.data import Collection, Kind, as_words, fit_encoder, kind_of, listed
 from calida.errors import InputError
-from calida.estimation.estimate import wilson
 from calida.shift import MISSING_VALUES, OTHERS, span_words
+from calida.uncertainty import wilson
 
 _MOST = 12  # groups; values that are rarer are one
 _PARTS = 4  # of a column of numbers

@@ -1,6 +1,6 @@
 """Pure tensor maths on log-probabilities; imports nothing but torch."""
 
-from calida.uncertainty.accuracy import accuracy, mean_class_accuracy, measure_answers
+from calida.uncertainty.accuracy import accuracy, mean_class_accuracy, mean_confidence, measure_answers, wilson
 from calida.uncertainty.calibration import (
     ReliabilityBins,
     binned_error,
@@ -45,6 +45,7 @@ __all__ = [
     "decompose",
     "expected_entropy",
     "mean_class_accuracy",
+    "mean_confidence",
     "mean_log_probs",
     "measure_answers",
     "mutual_information",
@@ -55,4 +56,5 @@ __all__ = [
     "renyi_entropy",
     "risk_coverage",
     "temper",
+    "wilson",
 ]
