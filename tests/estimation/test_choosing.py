@@ -49,9 +49,21 @@ def world(before, after, views=("shared", "own"), misled=()):
         (0.4, 0.1, ("shared",), Returned.SOURCE_ONLY),  # it clearly costs for those who see one scale
     ],
 )
-def test_adapting_has_to_pay_on_either_scale(before, after, misled, returned):
+@pytest.mark.parametrize("taught", [False, True])
+def test_adapting_has_to_pay_on_either_scale(before, after, misled, returned, taught):
     panel, *candidates = world(before, after, misled=misled)
-    assert choose_by_agreement(panel, 1.0, *candidates)[0] == returned
+    assert choose_by_agreement(panel, 1.0, *candidates, taught)[0] == returned
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "untaught", "taught"),
+    [(0.25, 0.2, Returned.ROUND, Returned.AVERAGE), (0.2, 0.25, Returned.AVERAGE, Returned.SOURCE_ONLY)],
+)
+def test_a_partial_panel_has_to_say_more_for_its_own_side(before, after, untaught, taught):
+    """What gains or loses a little: the adapted classifier's teacher is not believed, its rival's is."""
+    panel, *candidates = world(before, after)
+    assert choose_by_agreement(panel, 1.0, *candidates, False)[0] == untaught
+    assert choose_by_agreement(panel, 1.0, *candidates, True)[0] == taught
 
 
 def test_of_what_the_panel_taught_half_the_gain_is_believed():
