@@ -196,6 +196,11 @@ def test_the_page_of_settings_is_that_of_the_code():
     assert (DOCS / "settings.md").read_text() == succeed("recipes", "--markdown").stdout
 
 
+def test_the_page_of_findings_is_that_of_the_code(monkeypatch):
+    monkeypatch.syspath_prepend(DOCS / "draw")
+    assert (DOCS / "findings.md").read_text() == importlib.import_module("findings").page()
+
+
 @pytest.mark.parametrize("path", DOCUMENTS, ids=name_of)
 def test_sentences_can_be_read_aloud(path):
     long = [" ".join(words) for words in sentences(path.read_text()) if len(words) > 30]

@@ -1,5 +1,7 @@
 """Draw the pictures of the pages: `python docs/draw [NAME ...]` writes docs/pictures/NAME.svg (or .png).
 
+`findings` is a page of its own, docs/findings.md, made of the code.
+
 Most are made of committed records or of a few seconds of training. Those of the demo are made of its run folder,
 runs/demo, which `calida demo` leaves behind.
 """
@@ -9,7 +11,7 @@ from importlib import import_module
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent.parent
-NAMES = ("domain_shift", "label_shift", "calibration", "choosing", "digits", "table", "shifts", "report")
+NAMES = ("domain_shift", "label_shift", "calibration", "choosing", "digits", "table", "shifts", "report", "findings")
 
 
 def main() -> None:

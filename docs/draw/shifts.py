@@ -1,6 +1,7 @@
 """Real shifts: what runs expect of themselves, how often they are right at each confidence, what adapting changes."""
 
 import json
+from itertools import cycle
 from pathlib import Path
 
 import numpy as np
@@ -22,7 +23,7 @@ def draw(folder: Path) -> None:
 
 
 def _estimates(axis, rows) -> None:
-    for color, name in zip(COLORS, sorted({row["data_set"] for row in rows}), strict=True):
+    for color, name in zip(cycle(COLORS), sorted({row["data_set"] for row in rows}), strict=False):
         some = [row for row in rows if row["data_set"] == name]
         places = [[100 * row[key] for row in some] for key in ("returned", "estimate")]
         axis.scatter(*places, s=14, color=color, label=name, alpha=0.8, linewidths=0)

@@ -42,7 +42,7 @@ class WarningCode(str, Enum):
     ESTIMATE_TOO_LOW = "estimate too low"
 
 
-_WORDS = {
+WORDS = {
     WarningCode.PIXEL_SPREAD: (
         "Pixel values spread by {source:.3g} on source and by {target:.3g} on target: one scale?"
     ),
@@ -160,6 +160,11 @@ _SEVERITY = {
 }
 
 
+def severity_of(code: WarningCode) -> Severity:
+    """How much a finding with this code worries; most ask for care."""
+    return _SEVERITY.get(code, Severity.CARE)
+
+
 @dataclass(frozen=True)
 class RunWarning:
     """A code and its values; as a string, a sentence. One that ended a round also has the round's number, from 0."""
@@ -175,12 +180,12 @@ class RunWarning:
             raise ValueError(f"the warning {self.code.value!r} lacks or garbles {error}") from None
 
     def __str__(self) -> str:
-        words = _WORDS[self.code].format(**self.values)
+        words = WORDS[self.code].format(**self.values)
         return words if self.round is None else f"Round {self.round + 1} was {words}."
 
     @property
     def severity(self) -> Severity:
-        return _SEVERITY.get(self.code, Severity.CARE)
+        return severity_of(self.code)
 
     def to_json(self) -> dict[str, Any]:
         """With severity and sentence, for those who read the file."""

@@ -9,7 +9,7 @@ import pytest
 from calida.adaptation import Evidence, Level, Measured, judge
 from calida.cli.app import app
 from calida.estimation import Estimate
-from calida.run_warnings import _WORDS, RunWarning, Severity, WarningCode, by_severity
+from calida.run_warnings import WORDS, RunWarning, Severity, WarningCode, by_severity
 from calida.validation import VALIDATORS, VOTERS, Decision, Reason, Returned
 
 ROUND = Decision(Returned.ROUND, Reason.BEST, round=1, rounds=2, votes=VOTERS[:4])
@@ -130,8 +130,8 @@ JARGON = re.compile(rf"\b(nats?|temperature|oracle|entropy|{'|'.join(NAMED)})\b"
 
 @pytest.mark.parametrize("code", WarningCode)
 def test_any_finding_can_stand_on_the_first_screen(code):
-    fields = [name for _, name, form, _ in string.Formatter().parse(_WORDS[code]) if name]
-    numbers = {name: form for _, name, form, _ in string.Formatter().parse(_WORDS[code]) if name and form}
+    fields = [name for _, name, form, _ in string.Formatter().parse(WORDS[code]) if name]
+    numbers = {name: form for _, name, form, _ in string.Formatter().parse(WORDS[code]) if name and form}
     warning = RunWarning(code, {name: 0.5 if re.search(r"[gf%]$", numbers.get(name, "")) else 7 for name in fields})
     assert JARGON.search(str(warning)) is None
     told = judge(given(GOOD, warning)).to_json()

@@ -137,7 +137,7 @@ def test_a_damaged_decision_is_refused(change):
 @pytest.mark.parametrize("code", WarningCode, ids=lambda code: code.name)
 def test_every_warning_has_a_sentence_and_needs_its_values(code):
     """Hostile text among the values stays text: braces in a class name are no placeholders."""
-    names = [name for _, name, _, _ in string.Formatter().parse(run_warnings._WORDS[code]) if name]
+    names = [name for _, name, _, _ in string.Formatter().parse(run_warnings.WORDS[code]) if name]
     values = {name: "{share.real}" if name == "name" else 0.25 for name in names}
     warning = RunWarning(code, values)
     assert RunWarning.from_json(json.loads(json.dumps(warning.to_json()))) == warning
