@@ -19,7 +19,7 @@ import calida
 from benchmarks.shifts.others import measure_others
 from benchmarks.shifts.page import CLOSED, write_widths
 from benchmarks.shifts.page import show as show_tables
-from benchmarks.shifts.tasks import ShiftTask, constructed, natural
+from benchmarks.shifts.tasks import ShiftTask, constructed, embedded, images, natural
 
 RESULTS, OTHERS = Path("results/shifts.jsonl"), Path("results/shifts-others.jsonl")
 app = typer.Typer(add_completion=False, help=__doc__)
@@ -36,7 +36,7 @@ def measure(task: ShiftTask, seed: int) -> dict[str, Any]:
     shift = task.load(seed)
     classes = int(shift.labels.max()) + 1
     started = time.perf_counter()
-    adapted = calida.adapt((shift.source, shift.labels), shift.target, num_classes=classes, seed=seed)
+    adapted = calida.adapt((shift.source, shift.labels), shift.target, num_classes=classes, seed=seed, **task.options)
     seconds = time.perf_counter() - started
     prediction = adapted.predict(shift.target)
     assert adapted.trust is not None
@@ -49,7 +49,8 @@ def measure(task: ShiftTask, seed: int) -> dict[str, Any]:
         "logistic": make_pipeline(StandardScaler(), LogisticRegression(max_iter=500)),
         "boosting": HistGradientBoostingClassifier(random_state=seed),
     }
-    answers = {name: model.fit(shift.source, shift.labels).predict(shift.target) for name, model in baselines.items()}
+    flat = [part.reshape(len(part), -1) for part in (shift.source, shift.target)]
+    answers = {name: model.fit(flat[0], shift.labels).predict(flat[1]) for name, model in baselines.items()}
     trust = adapted.trust
     return {
         "task": task.name,
@@ -120,11 +121,12 @@ def _sets(adapted: calida.Adapted, target: np.ndarray, truth: torch.Tensor) -> d
 def run(
     seeds: Annotated[int, typer.Option(min=1, help="How many seeds.")] = 3,
     jobs: Annotated[int, typer.Option(min=1, help="Processes of one thread each.")] = 2,
-    only: Annotated[str, typer.Option(help="Only tasks of this kind.")] = "",
+    only: Annotated[str, typer.Option(help="Only tasks of this kind or data set.")] = "",
     results: Path = RESULTS,
 ) -> None:
     """Run what is not among the records yet; each run is kept as it ends."""
-    tasks = [task for task in (*natural(), *constructed()) if not only or task.kind == only]
+    every = (*natural(), *constructed(), *embedded(), *images())
+    tasks = [task for task in every if not only or only in (task.kind, task.data_set)]
     for row in _left(measure, tasks, seeds, jobs, results):
         words = f"{row['source_only']:.3f} -> {row['returned']:.3f}, estimated {row['estimate']:.3f}"
         print(f"{row['task']}, seed {row['seed']}: {words}, {row['seconds']} s", flush=True)

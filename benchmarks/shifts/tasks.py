@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import gzip
+import json
 import os
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import pairwise, permutations
 from pathlib import Path
@@ -14,6 +17,10 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from calida.data import INSIDE
+from calida.files import write_atomically
+from calida.runs import RunConfig, open_data
+
 Floats = NDArray[np.float32]
 Integers = NDArray[np.int64]
 MOST = 3000  # rows of a domain, drawn by the seed
@@ -22,9 +29,9 @@ MOST = 3000  # rows of a domain, drawn by the seed
 class Shift(NamedTuple):
     """A labelled source and a target whose labels only the measuring sees."""
 
-    source: Floats  # [S, D]
+    source: Floats  # [S, D], or images [S, 1, H, W]
     labels: Integers  # [S]
-    target: Floats  # [T, D]
+    target: Floats  # [T, D], or images
     truth: Integers  # [T]; -1 for a class that the source never showed
 
 
@@ -36,6 +43,7 @@ class ShiftTask:
     data_set: str
     load: Callable[[int], Shift]  # by seed
     kind: str = "natural"  # or label shift, unknown classes, nonsense
+    options: Mapping[str, Any] = field(default_factory=dict)  # what `calida adapt` would choose by the files themselves
 
 
 def folder() -> Path:
@@ -153,31 +161,74 @@ def _digit_images(name: str) -> tuple[Floats, Integers]:
 
 def _resized(x: Floats, side: int) -> Floats:
     images = torch.from_numpy(x)[:, None]
-    small = torch.nn.functional.interpolate(images, size=(side, side), mode="bilinear", antialias=True)
-    return small.flatten(1).numpy()
+    return torch.nn.functional.interpolate(images, size=(side, side), mode="bilinear", antialias=True).numpy()
+
+
+def _digit_pair(first: str, second: str, side: int, flat: bool) -> Callable[[int], Shift]:
+    def load(seed: int) -> Shift:
+        (x, y), (z, w) = _digit_images(first), _digit_images(second)
+        rows, others = (draw(np.arange(len(labels)), seed, 2000) for labels in (y, w))
+        source, target = _resized(x[rows], side), _resized(z[others], side)
+        if flat:
+            source, target = (part.reshape(len(part), -1) for part in (source, target))
+        return Shift(source, y[rows], target, w[others])
+
+    return load
 
 
 def digits() -> list[ShiftTask]:
     """Small images as tables of pixels."""
-
-    def loader(first: str, second: str, side: int) -> Callable[[int], Shift]:
-        def load(seed: int) -> Shift:
-            (x, y), (z, w) = _digit_images(first), _digit_images(second)
-            rows, others = (draw(np.arange(len(labels)), seed, 2000) for labels in (y, w))
-            return Shift(_resized(x[rows], side), y[rows], _resized(z[others], side), w[others])
-
-        return load
-
     pairs = [
         ("mnist", "usps", 16),
         ("usps", "mnist", 16),
         *((a, b, 8) for a, b in permutations(("mnist", "usps", "uci"), 2) if "uci" in (a, b)),
     ]
-    return [ShiftTask(f"digits {a} to {b}", "digits", loader(a, b, side)) for a, b, side in pairs]
+    return [ShiftTask(f"digits {a} to {b}", "digits", _digit_pair(a, b, side, True)) for a, b, side in pairs]
+
+
+def images() -> list[ShiftTask]:
+    """Digits as the images that they are."""
+    pairs = permutations(("mnist", "usps", "uci"), 2)
+    return [ShiftTask(f"images {a} to {b}", "images", _digit_pair(a, b, 20, False)) for a, b in pairs]
+
+
+def embedded() -> list[ShiftTask]:
+    """Photographs and paintings (PACS), and reviews of three kinds of products, as encoders of the package see them."""
+    photos = permutations(("photo", "art_painting"))
+    reviews = permutations(("books", "dvd", "electronics"), 2)
+    return [
+        *(_embedded(f"pacs {a} to {b}", "pacs", lambda name: str(folder() / "pacs" / name), a, b) for a, b in photos),
+        *(_embedded(f"reviews {a} to {b}", "reviews", _reviews_of, a, b) for a, b in reviews),
+    ]
+
+
+def _embedded(name: str, data_set: str, place: Callable[[str], str], source: str, target: str) -> ShiftTask:
+    """What `calida adapt` makes of two places: features of the preferred encoder, and the recipe for them."""
+
+    def load(seed: int) -> Shift:
+        texts = {"text": "text", "label": "label"} if data_set == "reviews" else {}
+        given = {"source": place(source), "target": place(target), "target_labels": INSIDE, **texts}
+        data = open_data(RunConfig().changed(given))
+        assert isinstance(data.source.samples, torch.Tensor)
+        assert isinstance(data.target.samples, torch.Tensor)
+        assert data.truth is not None
+        x, z = data.source.samples.numpy(), data.target.samples.numpy()
+        return Shift(x, data.labels.numpy(), z, data.truth.numpy())
+
+    return ShiftTask(name, data_set, load, options={"recipe": "features", "backbone": "linear"})
+
+
+def _reviews_of(kind: str) -> str:
+    """A file with the reviews of one kind of products alone."""
+    place = Path(tempfile.gettempdir()) / f"calida-reviews-{kind}.jsonl"
+    with gzip.open(folder() / "shifts" / "amazon_reviews_text.jsonl.gz", "rt", encoding="utf-8") as file:
+        lines = [line for line in file if json.loads(line)["domain"] == kind]
+    write_atomically(place, "".join(lines).encode())
+    return str(place)
 
 
 def natural() -> list[ShiftTask]:
-    """Every shift as it was found."""
+    """Every shift of a table as it was found."""
     return [*gas(), *heart(), *wisdm(), *mushrooms(), *electricity(), *digits()]
 
 
