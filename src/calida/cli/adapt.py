@@ -54,7 +54,7 @@ def adapt(
     recipe: Annotated[
         str | None,
         typer.Option(
-            help="The method; calida, or features behind an encoder, if left out; auto tries several; see: recipes.",
+            help="The method; if left out, the data decide; auto tries several; see: recipes.",
             rich_help_panel="Method",
         ),
     ] = None,

@@ -23,7 +23,7 @@ def settings_page() -> str:
     plain = Recipe("plain")
     for name, group in plain.groups().items():
         parts.append(f"## {name}\n\n{(type(group).__doc__ or '').strip()}\n")
-        parts.append("| setting | default | values | meaning |\n|---|---|---|---|")
+        parts.append("| setting | if the recipe does not set it | values | meaning |\n|---|---|---|---|")
         parts += [_row(one) for one in group.each()]
         parts.append("")
     parts.append("## Recipes\n\nWhat each recipe sets, where it differs from the defaults above.\n")
