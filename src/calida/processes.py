@@ -11,9 +11,10 @@ One process alone is the special case in which nothing has to be told to anybody
 
 from __future__ import annotations
 
+import atexit
 import os
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from itertools import groupby
@@ -314,9 +315,17 @@ def _meet() -> Processes:
     except (RuntimeError, ValueError) as error:
         reason = " ".join(str(error).split())[:200]
         raise LostProcessError(f"the processes that torchrun started have not found each other: {reason}") from error
+    atexit.register(_part)
     on_machine = (int(os.environ.get("LOCAL_RANK", "0")), int(os.environ.get("LOCAL_WORLD_SIZE", "1")))
     found = Processes(dist.get_rank(), dist.get_world_size(), group, *on_machine)
     return replace(found, watch=keep_lines(found.rank, found.count, os.environ["MASTER_ADDR"], found.say))
+
+
+def _part() -> None:
+    """Close the connections while Python still runs; left to the end of the process, their threads may abort it."""
+    _joined.clear()
+    with suppress(RuntimeError, ValueError):  # whoever has gone before needs no goodbye
+        dist.destroy_process_group()
 
 
 @contextmanager
