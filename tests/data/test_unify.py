@@ -201,9 +201,11 @@ def test_vectors_of_another_scale():
         prepared(rows, scaled)
     one = rows.clone()
     one[:, 3] *= 100
-    with pytest.raises(InputError, match="the column 3 lies in"):
+    assert torch.equal(prepared(rows, one)[1], one)  # a single column may have drifted: no reason to stop
+    one[:, 1:3] *= 1000
+    with pytest.raises(InputError, match=r"the column [12] lies in"):
         prepared(rows, one)
-    one[:, 3] = 0  # a column of zeros tells nothing
+    one[:, 1:3] = 0  # a column of zeros tells nothing
     prepared(rows, one)
     first, second = prepared(rows, scaled, on_mismatch="match")
     assert torch.allclose(first, second, atol=1e-4)

@@ -161,10 +161,14 @@ def column_sizes(x: Tensor, measured: Tensor) -> dict[str, Any]:
 
 
 def odd_column(first: tuple[float, ...], second: tuple[float, ...]) -> int | None:
-    """The column that differs most in size, if it is by a factor of 50 and more; a column of zeros tells nothing."""
-    ratios = [max(a, b) / min(a, b) if min(a, b) > _NOTHING else 1.0 for a, b in zip(first, second, strict=True)]
-    most = max(range(len(ratios)), key=lambda column: ratios[column])
-    return most if ratios[most] >= OTHER_UNIT else None
+    """The column that differs most in size, where half of them do so by a factor of 50 and more.
+
+    Real drift moves single columns by any factor, and is warned of. A column of zeros tells nothing.
+    """
+    sizes = enumerate(zip(first, second, strict=True))
+    ratios = {column: max(pair) / min(pair) for column, pair in sizes if min(pair) > _NOTHING}
+    odd = [column for column, ratio in ratios.items() if ratio >= OTHER_UNIT]
+    return max(odd, key=lambda column: ratios[column]) if odd and 2 * len(odd) >= len(ratios) else None
 
 
 def to_channels(batch: Tensor, channels: int) -> Tensor:
