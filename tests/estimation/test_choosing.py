@@ -73,3 +73,12 @@ def test_of_what_the_panel_taught_half_the_gain_is_believed():
     assert taught["source only"].value == pytest.approx(start)
     for kind, estimate in taught.items():
         assert estimate.value - start == pytest.approx((plain[kind].value - start) / 2)
+
+
+@pytest.mark.parametrize("taught", [False, True])
+def test_what_is_returned_is_not_put_below_source_only(taught):
+    """A panel that sees only its own errors in the average: it is returned as no worse, so it is called no worse."""
+    panel, *candidates = world(0.2, 0.22)
+    chosen, found = choose_by_agreement(panel, 1.0, *candidates, taught)
+    assert found[chosen.value].value >= found[Returned.SOURCE_ONLY.value].value
+    assert found[Returned.ROUND.value].value < found[Returned.SOURCE_ONLY.value].value

@@ -38,9 +38,9 @@ def estimate_by_agreement(panel: Panel, validation: Tensor, target: Tensor, apar
     """From the panel and the classifier's labels on source validation and target: [V], [T].
 
     Each member g gives two estimates of the accuracy of f: how far they agree on target, and the accuracy of f on
-    source less what agreement loses from source to target. Their mean is taken, and with it what probability the
-    panel gives to the label of f on average. Either both domains share a scale or each has its own: whoever sees them
-    on the wrong one agrees with nobody, so the view that agrees more is believed.
+    source less what agreement loses from source to target. A third is what probability the panel gives to the label
+    of f on average. The mean of the three is taken. Either both domains share a scale or each has its own: whoever
+    sees them on the wrong one agrees with nobody, so the view that agrees more is believed.
 
     Agreement counts beyond chance. Where two domains mix, their classes are as frequent as in the source and plain
     shares are right. Where they never meet, nothing is known of class shares, and they count as equal. `apart` goes
@@ -66,7 +66,8 @@ def estimate_by_agreement(panel: Panel, validation: Tensor, target: Tensor, apar
     believed = panel.consensus().gather(1, target[:, None]).squeeze(1)
     by_sample = (weights @ same + believed) / 2
     value = max(
-        (float(weights[some] @ each[some] / weights[some].sum()) + _belief(panel, some, validation, target, apart)) / 2
+        (2 * float(weights[some] @ each[some] / weights[some].sum()) + _belief(panel, some, validation, target, apart))
+        / 3
         for some in panel.views()
     )
     return AgreementEstimate(_share(value), spread, tuple(found), by_sample)

@@ -28,7 +28,8 @@ def choose_by_agreement(
     Either sensors drifted, and each domain's own scale is right, or classes are more or less frequent, and one scale
     for both is. Nobody knows which. So adapting has to pay for those who see either; it is dropped where it costs for
     one of them. In between the average of both classifiers is returned, never far from the better. What adapted is
-    worth is not all believed where the panel has `taught` it.
+    worth is not all believed where the panel has `taught` it. What is returned instead of source-only is not put
+    below it: a panel that has learnt from the source alone sees its errors in all that differs from it.
     """
     candidates = {
         Returned.SOURCE_ONLY: before,
@@ -48,9 +49,10 @@ def choose_by_agreement(
         chosen = Returned.ROUND
     elif gain < -enough_against * error:
         chosen = Returned.SOURCE_ONLY
+    start = found[Returned.SOURCE_ONLY].value
     if taught:
-        start = found[Returned.SOURCE_ONLY].value
         found = {kind: replace(one, value=start + _TAUGHT_SHARE * (one.value - start)) for kind, one in found.items()}
+    found[chosen] = replace(found[chosen], value=max(found[chosen].value, start))
     return chosen, {kind.value: estimate for kind, estimate in found.items()}
 
 
