@@ -43,6 +43,7 @@ def measure(task: ShiftTask, seed: int) -> dict[str, Any]:
     assert adapted.source_only is not None
     assert adapted.right is not None
     truth = torch.from_numpy(shift.truth)
+    judged = next(record for record in adapted.history if record.validators)  # source-only
     right = (prediction.labels == truth).double()
     before = float((adapted.source_only.predict(shift.target).labels == truth).double().mean())
     baselines = {
@@ -60,6 +61,7 @@ def measure(task: ShiftTask, seed: int) -> dict[str, Any]:
         "source_count": len(shift.labels),
         "target_count": len(shift.truth),
         "unknown": float((shift.truth < 0).mean()),
+        "source_accuracy": judged.source.accuracy,
         "source_only": before,
         "returned": float(right.mean()),
         **{name: float((said == shift.truth).mean()) for name, said in answers.items()},
@@ -67,7 +69,7 @@ def measure(task: ShiftTask, seed: int) -> dict[str, Any]:
         "low": trust.accuracy.low,
         "high": trust.accuracy.high,
         "decision": trust.decision.returned.value,
-        "apart": _apart(adapted),
+        "apart": None if judged.shift is None else judged.shift.apart,
         "codes": sorted(warning.code.value for warning in trust.warnings),
         "severities": sorted(warning.severity.value for warning in trust.warnings),
         "ece": _ece(prediction.confidence.double().numpy(), right.numpy()),
@@ -78,11 +80,6 @@ def measure(task: ShiftTask, seed: int) -> dict[str, Any]:
         "machine": f"{platform.system()} {platform.machine()}, one thread",
         "versions": {"calida": calida.__version__, "torch": torch.__version__},
     }
-
-
-def _apart(adapted: calida.Adapted) -> float | None:
-    shift = next(record.shift for record in adapted.history if record.validators)
-    return None if shift is None else shift.apart
 
 
 def _ece(confidence: np.ndarray, right: np.ndarray, bins: int = 15) -> float:

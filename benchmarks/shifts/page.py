@@ -94,10 +94,20 @@ def _by_set(rows: Sequence[Row]) -> str:
     return _table(head, lines)
 
 
+def _group(row: Row) -> str:
+    """The kind of a task; closed sets by how far accuracy really fell from source to target."""
+    if row["kind"] not in CLOSED:
+        return str(row["kind"])
+    fall = row["source_accuracy"] - row["returned"]
+    return "closed set, accuracy falls by " + (
+        "under 5 points" if fall < 0.05 else "5 to 10" if fall < 0.1 else "over 10"
+    )
+
+
 def _flags(rows: Sequence[Row]) -> str:
     lines = []
-    for kind in dict.fromkeys(row["kind"] for row in rows):
-        some = [row for row in rows if row["kind"] == kind]
+    for kind in sorted({_group(row) for row in rows}):
+        some = [row for row in rows if _group(row) == kind]
         alarm = _mean(some, lambda row: "alarm" in row["severities"])
         lines.append(
             (

@@ -1,4 +1,4 @@
-"""What two validators say of 198 classifiers, beside how often each of these is right."""
+"""What two validators say of every round of Table 2a, beside how often each classifier is right."""
 
 import json
 from pathlib import Path
@@ -6,15 +6,15 @@ from pathlib import Path
 from scipy.stats import spearmanr
 from style import SOURCE, TARGET, panels, save
 
-TASK = "usps-mnist"  # no rule was chosen on it
+RUNS = Path("results/reproduction/mnist-usps.jsonl")
 SHOWN = {"corr-c": SOURCE, "snd": TARGET}
 
 
 def points() -> dict[str, tuple[list[float], list[float]]]:
-    """By validator: its values and the accuracies, measured with labels, of every round of the task's runs."""
-    runs = [json.loads(line) for line in Path("results/trust.jsonl").read_text().splitlines()]
-    rounds = [one for run in runs if run["task"] == TASK for one in run["candidates"]]
-    right = [100 * one["oracle_accuracy"] for one in rounds]
+    """By validator: its values and the accuracies, measured with labels, of every round of the paper's recipes."""
+    runs = [json.loads(line) for line in RUNS.read_text().splitlines()]
+    rounds = [one for run in runs for one in run["rounds"] if one.get("validators")]
+    right = [100 * one["oracle"]["accuracy"] for one in rounds]
     return {name: ([one["validators"][name] for one in rounds], right) for name in SHOWN}
 
 

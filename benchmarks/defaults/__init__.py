@@ -1,0 +1,1 @@
+"""What `calida adapt` reaches as a user runs it, one command a task."""
