@@ -163,13 +163,7 @@ def _figures(rows: Sequence[Row]) -> list[str]:
     off = sum(abs(row["estimate"]["value"] - row["returned"]) for row in rows) / len(rows)
     whole = [row["seconds"] for row in rows if not row["resumed"]]
     minutes = f"{sum(whole) / len(whole) / 60:.1f}" if whole else "-"
-    return [
-        accuracy[0],
-        f"**{accuracy[1]}**",
-        Spread.of([row["ece"] for row in rows]).percent(),
-        f"{100 * off:.1f}",
-        minutes,
-    ]
+    return [before, f"**{after}**", ece, f"{100 * off:.1f}", minutes]
 
 
 def read(path: Path) -> list[Row]:
