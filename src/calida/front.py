@@ -26,7 +26,7 @@ from calida.processes import join, telling_reasons
 from calida.recipes import Recipe, get_recipe
 from calida.runs.config import RunConfig
 from calida.runs.data import ReadingProgress, RunData, domain_seeds, open_data, prepare_data
-from calida.runs.execution import adapt_data, decided, execute_run, read_start
+from calida.runs.execution import adapt_data, decided, execute, read_start
 from calida.training import Observe, RunEvent
 
 # Options of reading; with arrays, `memory` is the teacher's setting of that name.
@@ -97,7 +97,7 @@ def adapt(
         if by_name and place is not None:
             if terms or oracle_labels is not None or isinstance(start, Adapted):
                 raise InputError("a run's folder holds names alone: leave out terms, oracle_labels and start, or it")
-            return execute_run(config, place, resume, follow.observe, follow.tell)[0]
+            return execute(config, place, resume, follow.observe, follow.tell)[0]
         with telling_reasons(), join().first_ahead():
             first = start if isinstance(start, Adapted) else read_start(config)
             data = open_data(config, follow.tell) if by_name else _open(config, source, target, follow.tell)

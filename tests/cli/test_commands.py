@@ -506,7 +506,7 @@ def test_a_resumed_run_keeps_its_first_command_and_all_its_time(place, tmp_path)
 
     with pytest.raises(Stop):
         execute(config, tmp_path / "run", observe=stop, command="calida first")
-    metrics = execute(config, tmp_path / "run", resume=True, command="calida second")
+    _, metrics = execute(config, tmp_path / "run", resume=True, command="calida second")
     assert metrics["command"] == "calida first"
     rounds = [json.loads(line) for line in _rounds(tmp_path / "run").splitlines()]
     assert metrics["training_seconds"] == pytest.approx(sum(record["seconds"] for record in rounds), abs=0.1)

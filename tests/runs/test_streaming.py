@@ -49,7 +49,7 @@ def test_a_file_that_goes_missing_during_training_is_named(config, tmp_path):
 
 
 def test_a_run_without_adaptation_reports_one_classifier(config, tmp_path):
-    metrics = execute(config.changed({"recipe": "source", "settings": {"rounds": 0}}), tmp_path / "run")
+    _, metrics = execute(config.changed({"recipe": "source", "settings": {"rounds": 0}}), tmp_path / "run")
     shares, accuracies = (
         [metrics[side][part][key] for side in ("source_only", "adapted")]
         for part, key in (("target", "class_shares"), ("source", "accuracy"))
@@ -62,7 +62,7 @@ def test_a_run_without_adaptation_reports_one_classifier(config, tmp_path):
 
 
 def test_metrics_are_plain_json(config, tmp_path):
-    metrics = execute(config, tmp_path / "run")
+    _, metrics = execute(config, tmp_path / "run")
     written = json.loads((tmp_path / "run" / "metrics.json").read_text())
     assert written.pop("digest")
     assert written == metrics

@@ -263,7 +263,7 @@ def run_config(screen: Screen, config: RunConfig, folder: Path, resume: bool, co
     with terminable():
         try:
             with screen.progress() as progress:
-                metrics = execute(config, folder, resume, progress.observe, progress.read, screen.show_data, command)
+                _, metrics = execute(config, folder, resume, progress.observe, progress.read, screen.show_data, command)
         except (KeyboardInterrupt, LostProcessError) as stop:
             signal.signal(signal.SIGTERM, signal.SIG_IGN)  # one is enough; torchrun may send more to those left
             lost = next((why for why in (stop, stop.__context__) if isinstance(why, LostProcessError)), None)

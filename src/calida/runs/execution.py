@@ -52,22 +52,8 @@ from calida.version import __version__
 Metrics = dict[str, Any]
 
 
-def execute(
-    config: RunConfig,
-    path: Path,
-    resume: bool = False,
-    observe: Observe = lambda event: None,
-    tell: ReadingProgress = lambda name, done, total: None,
-    opened: Callable[[RunData], None] = lambda data: None,
-    command: str = "",
-    draw: bool = True,
-) -> Metrics:
-    """Read the data, adapt, fill the run folder, and give its figures."""
-    return execute_run(config, path, resume, observe, tell, opened, command, draw)[1]
-
-
 @telling_reasons()
-def execute_run(
+def execute(
     config: RunConfig,
     path: Path,
     resume: bool = False,

@@ -141,7 +141,7 @@ def run_job(job: Job, out: Path, device: str | None = None) -> RunRecord:
         began = time.perf_counter()
         folder, start = RunFolder(out / job.folder), job.start
         config = replace(job.config, device=device, start=None if start is None else str(out / start.folder))
-        metrics = execute(config, folder.path, resume=folder.holds_run(), draw=job.draw)
+        _, metrics = execute(config, folder.path, resume=folder.holds_run(), draw=job.draw)
         record = _record(job, folder, metrics, _by_samples(job, config, load(folder.path, device)))
         record["seconds"] = round(max(time.perf_counter() - began, record["training_seconds"]), 1)
         write_atomically(folder.path / "record.json", (json.dumps(sealed(record)) + "\n").encode())
