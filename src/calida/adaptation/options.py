@@ -33,7 +33,7 @@ class RunOptions:
     model: Any = NETWORK  # or mlp, logistic, forest, hgb, auto, or an estimator in the manner of scikit-learn
     seed: int = 0
     device: str | torch.device | None = None  # the GPU where there is one
-    precision: str = "fp32"  # of the backbone: fp32, bf16, or what a short trial finds faster
+    precision: str = AUTO_PRECISION  # of the backbone: fp32, bf16, or what a short trial finds faster
     compile: bool = False  # the backbone, by torch.compile, on a GPU
     backbone: str | nn.Module = "auto"
     backbone_weights: str | None = None  # a safetensors file that the backbone begins with

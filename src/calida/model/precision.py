@@ -15,6 +15,8 @@ from calida.seeds import Seeds
 
 AUTO_PRECISION = "auto"
 _TRIAL_SECONDS = 0.5
+_FEWEST_TURNS = 3
+_CLOSE = (0.8, 1.2)  # ratios of times that more turns could still move over the border
 _TRIAL_ROWS = 32  # enough to keep a core busy, few enough for a large network
 _GAIN = 0.95  # of the time of fp32 that bf16 may take: for less than that, nobody should round
 
@@ -22,8 +24,8 @@ _GAIN = 0.95  # of the time of fp32 that bf16 may take: for less than that, nobo
 def faster_precision(classifier: Classifier, shape: Shape, batch_size: int, seeds: Seeds) -> Precision:
     """bf16 where the device has it and a training pass of this network is faster with it; fp32 otherwise.
 
-    Both are timed in turns for half a second, and the fastest pass of each counts. Networks on feature vectors are
-    small and stay in fp32. The trial leaves no trace in weights, gradients, statistics or random draws.
+    Both are timed in turns, for half a second or until it is clear, and the fastest pass of each counts. Networks on
+    feature vectors are small and stay in fp32. The trial leaves no trace in weights, gradients, statistics or draws.
     """
     if len(shape) != 3 or not has_bf16(classifier.device):
         return "fp32"
@@ -35,11 +37,13 @@ def faster_precision(classifier: Classifier, shape: Shape, batch_size: int, seed
     classifier.train()
     try:
         with scratch_buffers(classifier), seeds.globally("precision trial", classifier.device):
-            while turns < 2 or time.perf_counter() - began < _TRIAL_SECONDS:
+            while turns < _FEWEST_TURNS or time.perf_counter() - began < _TRIAL_SECONDS:
                 for precision, least in best.items():
                     classifier.precision = precision
                     best[precision] = min(least, _seconds_of_pass(classifier, inputs))
                 turns += 1
+                if turns >= _FEWEST_TURNS and not _CLOSE[0] < best["bf16"] / best["fp32"] < _CLOSE[1]:
+                    break
     finally:
         classifier.train(training)
         classifier.precision = asked
