@@ -16,6 +16,7 @@ from PIL import Image
 from safetensors.torch import load_file
 
 import calida
+from calida.adaptation import in_words
 from calida.data import listed_labels
 
 SETTINGS = {"epochs": 2, "min_batches_per_epoch": 1, "rounds": 1, "min_batches_per_round": 1, "batch_size": 16}
@@ -248,9 +249,12 @@ def test_a_result_says_what_a_user_wants_to_know(tmp_path):
         assert 7 <= len(lines) <= 14
         assert max(map(len, lines)) <= 100
         assert trust.returned in text
-        assert f"{trust.accuracy.value:.1%} ({trust.accuracy.low:.1%} to {trust.accuracy.high:.1%})" in text
+        shares = [in_words(share) for share in (trust.accuracy.value, trust.accuracy.low, trust.accuracy.high)]
+        assert "{} right on target, {} to {}, estimated without labels.".format(*shares) in text
         assert "\x1b" not in text
-        assert all(f"\n  {word} " in text for word in ("returned", "right on target", "findings", "next", "classes"))
+        assert all(
+            f"\n  {word} " in text for word in ("returned", "can I use it", "estimate", "findings", "next", "classes")
+        )
         page = Cells()
         page.feed(one._repr_html_())
         assert set(page.tags) == {"table", "caption", "tr", "th", "td"}

@@ -65,11 +65,9 @@ class Processes:
             return asked
         if str(asked) != "cuda":
             raise InputError("each of several processes takes a GPU of its own: ask for cuda, not for one by number")
-        if torch.cuda.device_count() < self.local_count:
-            raise InputError(
-                f"{self.local_count} processes need as many GPUs, and there are {torch.cuda.device_count()}; "
-                f"start fewer, or use the cpu"
-            )
+        if (found := torch.cuda.device_count()) < self.local_count:
+            there = f"{self.local_count} processes need as many GPUs, and there are {found}"
+            raise InputError(f"{there}; start fewer, or use the cpu")
         torch.cuda.set_device(self.local_rank)
         return torch.device("cuda", self.local_rank)
 
@@ -134,8 +132,7 @@ class Processes:
             return [text]
         own = torch.tensor(list(text.encode()), dtype=torch.uint8)
         sizes = self.stack(torch.tensor(len(own))).tolist()
-        edges = [sum(sizes[:rank]) for rank in range(self.count + 1)]
-        together = Share(self, tuple(edges)).gather(own)
+        together = Share(self, tuple(sum(sizes[:rank]) for rank in range(self.count + 1))).gather(own)
         return [bytes(part.tolist()).decode() for part in together.split(sizes)]
 
     @contextmanager
@@ -347,8 +344,7 @@ def telling_reasons() -> Iterator[None]:
 
 def _reason() -> str | None:
     store = dist.distributed_c10d._get_default_store()
-    try:
+    with suppress(RuntimeError):  # where nobody has said anything
         store.wait([_REASON], timedelta(seconds=1))
         return str(store.get(_REASON).decode())
-    except RuntimeError:  # nobody has said anything
-        return None
+    return None

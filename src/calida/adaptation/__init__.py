@@ -2,7 +2,7 @@
 
 from calida.adaptation.adapt import adapt, adapt_with
 from calida.adaptation.adapted import Adapted, Trust, load
-from calida.adaptation.checks import choose_device
+from calida.adaptation.arguments import choose_device
 from calida.adaptation.finetune import Tuning
 from calida.adaptation.images import finetune, frames_of
 from calida.adaptation.models import AUTO, MODELS, is_network

@@ -12,9 +12,9 @@ import numpy as np
 from torch import Tensor
 
 from calida.adaptation.adapted import Adapted
+from calida.adaptation.arguments import Array, check_domains, check_kinds, whole
 from calida.adaptation.auto import try_recipes
 from calida.adaptation.auto_model import try_models
-from calida.adaptation.checks import Array, check_domains, check_kinds, whole
 from calida.adaptation.finetune import Tuning, train_and_tune
 from calida.adaptation.frames import encode_frames, frame_preparation
 from calida.adaptation.models import AUTO, is_network

@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from calida.adaptation.checks import check_kinds, choose_device, whole
+from calida.adaptation.arguments import check_kinds, choose_device, whole
 from calida.adaptation.models import CANNOT_BE_SAVED, blank_classifier, check_shapes
 from calida.adaptation.new_samples import open_new
 from calida.adaptation.summary import as_html, as_text
@@ -28,7 +28,7 @@ from calida.data import (
 )
 from calida.devices import has_bf16
 from calida.errors import CheckpointError, InputError
-from calida.estimation import Estimate, SetCalibration, check_level
+from calida.estimation import Agreement, Estimate, SetCalibration, check_level
 from calida.json_values import from_json, to_json
 from calida.model import AnyClassifier, Classifier, Network, Prediction, predict
 from calida.recipes import MOST_SAMPLES, Recipe
@@ -62,6 +62,7 @@ class Trust:
     decision: Decision  # which of the candidates was returned, and what says so
     warnings: tuple[RunWarning, ...] = ()  # of the guard
     candidates: Mapping[str, Mapping[str, float]] = field(default_factory=dict)  # recipes, if several were tried
+    agreements: tuple[Agreement, ...] = ()  # what each check classifier makes of it, where they were asked
 
     def __post_init__(self) -> None:
         if not _COLDEST <= self.temperature <= _HOTTEST:

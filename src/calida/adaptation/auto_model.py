@@ -113,8 +113,8 @@ def _estimates(
     parts = {"source": domains.source.x, "validation": domains.validation.x, "target": domains.target}
     source, validation, target = (_standard(usual, part[some[name]]) for name, part in parts.items())
     labels, held_labels = domains.source.y[some["source"]], domains.validation.y[held]
-    panel: Panel = fit_panel(source, labels, validation, held_labels, target, domains.num_classes, seeds)
     apart = domain_gap(source, target, seeds).apart
+    panel: Panel = fit_panel(source, labels, validation, held_labels, target, domains.num_classes, seeds, apart)
     return {
         name: estimate_by_agreement(panel, one.validation.labels[held], one.target.labels[rows], apart).value
         for name, one in candidates.items()

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from calida.adaptation.checks import choose_device
+from calida.adaptation.arguments import choose_device
 from calida.data import Collection, Loaded, Loading, Preparation, SavedEncoder
 from calida.encoders import Encoder, ImageInput, embed, load_encoder
 from calida.errors import InputError

@@ -10,8 +10,8 @@ import torch
 from torch import Tensor
 
 from calida.adaptation.adapted import Trust
-from calida.adaptation.data_checks import FEWEST_TO_CHECK, CheckFeatures, Checks, check_around
 from calida.adaptation.options import RunOptions
+from calida.adaptation.panel_checks import FEWEST_TO_CHECK, PanelChecks, PanelFeatures, fit_panel_checks
 from calida.estimation import (
     CALIBRATIONS,
     DEFAULT_CALIBRATION,
@@ -20,10 +20,10 @@ from calida.estimation import (
     Estimate,
     averaged,
     choose_by_agreement,
+    empirical_interval,
     estimate_accuracy,
     estimate_by_agreement,
     fitted_widths,
-    honest_interval,
     name_calibration,
     probability_right,
 )
@@ -66,12 +66,22 @@ class Finished:
 
 
 @dataclass(frozen=True)
-class Verdict:
+class Finalized:
     """What is said of the returned classifier, what it says of both domains, and how likely each answer is right."""
 
     trust: Trust
     predictions: DomainPredictions
     right: Tensor | None  # [T], where check classifiers were asked
+
+
+@dataclass(frozen=True)
+class _Chosen:
+    """What is returned: why, what it says of both domains, and what check classifiers make of it."""
+
+    decision: Decision
+    predictions: DomainPredictions
+    checks: PanelChecks | None = None
+    estimate: AgreementEstimate | None = None
 
 
 def finalize(
@@ -80,66 +90,82 @@ def finalize(
     domains: Domains,
     warnings: Sequence[RunWarning] | None,
     class_names: Sequence[str] | None,
-    checks: Checks | None,
-) -> Verdict:
-    """Choose, calibrate and estimate.
+    checks: PanelChecks | None,
+) -> Finalized:
+    """Choose the classifier to return, calibrate it and estimate its accuracy. Changes `run.model` in place.
 
     `warnings` are the guard's on the data, None if it was off. `checks` are those of feature vectors, which decide
     between source-only, adapted and their average; a network's own features are checked here, for the estimate alone.
     """
     images = checks is None and run.predictor.target.ndim == 4  # that check classifiers see by the network's eyes alone
     decision = decide(run.history, options.choice, warnings is not None, checks is not None)
-    offsets = (
-        prior_offsets(returned_record(run.history).shift) if decision.returned == Returned.PRIOR_CORRECTED else None
-    )
+    shift = returned_record(run.history).shift
+    offsets = prior_offsets(shift) if decision.returned == Returned.PRIOR_CORRECTED else None
     decision = _move_logits(run, decision, offsets)
-    predictions = run.predictor.predict_domains(run.model)
-    estimate: AgreementEstimate | None = None
-    if checks is not None and warnings is not None and decision.returned == Returned.ROUND and not run.decided:
-        before = run.predictor.predict_domains(run.source_only)
-        seen = checks.of(before), checks.of(predictions)
-        kind, found = choose_by_agreement(checks.panel, checks.apart, *seen, run.recipe.uses_panel)
-        values = {name: one.value for name, one in found.items()}
-        decision = replace(decision, returned=kind, reason=Reason.AGREEMENT, compared=values)
-        estimate = found[kind.value]
-        if kind == Returned.SOURCE_ONLY:
-            run.model.load_state_dict(run.source_only.state_dict())
-            predictions = before
-        elif kind == Returned.AVERAGE:
-            predictions = averaged(before, predictions)
+    chosen = _Chosen(decision, run.predictor.predict_domains(run.model), checks)
+    if warnings is not None and checks is not None and decision.returned == Returned.ROUND and not run.decided:
+        chosen = _choose_by_panel(run, chosen, checks)
     elif warnings is not None and offsets is None:  # where class shares alone differ, confidence knows more
-        checks = checks or _check_features(run, domains, predictions)
-        if checks:
-            said = checks.of(predictions)
-            labels = said.validation.labels, said.target.labels
-            estimate = estimate_by_agreement(checks.panel, *labels, checks.apart)
+        chosen = _asked(chosen, checks or _check_features(run, domains, chosen.predictions))
+    predictions, estimate = chosen.predictions, chosen.estimate
     mixed = run.predictor.mix(run.model, predictions.target.labels, PSEUDOCAL_SHARE)
     data = CalibrationData(predictions, mixed, offsets, None if estimate is None else estimate.value)
-    accuracy = _estimate(data, checks, estimate, images)
-    data = replace(data, accuracy=accuracy.value if estimate is not None else None)
+    accuracy = _estimate(data, chosen.checks, estimate, images)
+    data = replace(data, accuracy=None if estimate is None else accuracy.value)
     named = name_calibration(options.calibration, images, estimate is not None)
-    unmet = unmet_budget(run.history, run.recipe.entropy.dual_maximum)
-    found_all = (
-        ()
-        if warnings is None
-        else (
-            *([] if estimate is None else _falls(predictions, accuracy)),
-            *_moved_shares(predictions, domains, run.predictor.seeds, class_names),
-            *(checks.findings if checks else ()),
-            *warnings,
-            *warnings_of(run.history, class_names),
-        )
-    )
     temperature = CALIBRATIONS[named].temperature(data)
-    trust = Trust(temperature, named, accuracy, decision, (*found_all, *filter(None, [unmet])))
-    if estimate is None or checks is None:
-        return Verdict(trust, predictions, None)
+    unmet = unmet_budget(run.history, run.recipe.entropy.dual_maximum)
+    findings = [] if warnings is None else _findings(run, chosen, accuracy, domains, class_names)
+    every = (*findings, *(warnings or ()), *filter(None, [unmet]))
+    agreements = () if estimate is None else estimate.agreements
+    trust = Trust(temperature, named, accuracy, chosen.decision, every, agreements=agreements)
+    if estimate is None or chosen.checks is None:
+        return Finalized(trust, predictions, None)
     confidence = predictions.target.tempered(temperature).confidence
-    votes = checks.by_sample(estimate, len(predictions.target))
-    return Verdict(trust, predictions, probability_right(votes, confidence, accuracy.value))
+    votes = chosen.checks.by_sample(estimate, len(predictions.target))
+    return Finalized(trust, predictions, probability_right(votes, confidence, accuracy.value))
 
 
-def _estimate(data: CalibrationData, checks: Checks | None, found: AgreementEstimate | None, images: bool) -> Estimate:
+def _choose_by_panel(run: Finished, chosen: _Chosen, checks: PanelChecks) -> _Chosen:
+    """Source-only, adapted or the average of both; the model is given the weights of what is chosen."""
+    before, after = run.predictor.predict_domains(run.source_only), chosen.predictions
+    seen = checks.of(before), checks.of(after)
+    kind, found = choose_by_agreement(checks.panel, checks.apart, *seen, run.recipe.uses_panel)
+    values = {name: one.value for name, one in found.items()}
+    decision = replace(chosen.decision, returned=kind, reason=Reason.AGREEMENT, compared=values)
+    if kind == Returned.SOURCE_ONLY:
+        run.model.load_state_dict(run.source_only.state_dict())
+        after = before
+    elif kind == Returned.AVERAGE:
+        after = averaged(before, after)
+    return _Chosen(decision, after, checks, found[kind.value])
+
+
+def _asked(chosen: _Chosen, checks: PanelChecks | None) -> _Chosen:
+    """The same with what check classifiers make of it, if there are any."""
+    if checks is None:
+        return chosen
+    said = checks.of(chosen.predictions)
+    estimate = estimate_by_agreement(checks.panel, said.validation.labels, said.target.labels, checks.apart)
+    return replace(chosen, checks=checks, estimate=estimate)
+
+
+def _findings(
+    run: Finished, chosen: _Chosen, accuracy: Estimate, domains: Domains, class_names: Sequence[str] | None
+) -> list[RunWarning]:
+    """What a user should know of the data and of the returned classifier."""
+    predictions = chosen.predictions
+    return [
+        *([] if chosen.estimate is None else _falls(predictions, accuracy)),
+        *_moved_shares(predictions, domains, run.predictor.seeds, class_names),
+        *(chosen.checks.findings if chosen.checks else ()),
+        *warnings_of(run.history, class_names),
+    ]
+
+
+def _estimate(
+    data: CalibrationData, checks: PanelChecks | None, found: AgreementEstimate | None, images: bool
+) -> Estimate:
     """By agreement where check classifiers were asked, by confidence where not.
 
     A network that was trained on images brings its own features, in which all check classifiers see what it sees.
@@ -151,7 +177,7 @@ def _estimate(data: CalibrationData, checks: Checks | None, found: AgreementEsti
     if checks is None or found is None:
         return by_confidence
     value = (found.value + by_confidence.value) / 2 if images else found.value
-    interval = honest_interval(value, checks.apart, checks.source_count, len(data.target), fitted_widths())
+    interval = empirical_interval(value, checks.apart, checks.source_count, len(data.target), fitted_widths())
     return interval.reaching(found.value).reaching(by_confidence.value) if images else interval
 
 
@@ -182,19 +208,19 @@ def _moved_shares(
     return [RunWarning(WarningCode.LABEL_SHIFT, {"name": name, **shares, **ends})]
 
 
-def _check_features(run: Finished, domains: Domains, predictions: DomainPredictions) -> Checks | None:
+def _check_features(run: Finished, domains: Domains, predictions: DomainPredictions) -> PanelChecks | None:
     """Check classifiers on the features of a network that was trained on images."""
     if min(len(domains.source.y), len(predictions.target)) < FEWEST_TO_CHECK or not len(predictions.labels):
         return None
     source = run.predictor.predict(run.model, domains.source.x)
-    features = CheckFeatures(
+    features = PanelFeatures(
         source.features,
         domains.source.y,
         predictions.validation.features,
         predictions.labels,
         predictions.target.features,
     )
-    return check_around(features, domains.num_classes, run.predictor.seeds)
+    return fit_panel_checks(features, domains.num_classes, run.predictor.seeds)
 
 
 def _move_logits(run: Finished, decision: Decision, offsets: Tensor | None) -> Decision:

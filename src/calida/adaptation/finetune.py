@@ -10,8 +10,8 @@ import torch
 from torch import Tensor
 
 from calida.adaptation.adapted import Adapted
-from calida.adaptation.checks import choose_device
-from calida.adaptation.data_checks import Checks
+from calida.adaptation.arguments import choose_device
+from calida.adaptation.panel_checks import PanelChecks
 from calida.adaptation.task import Learned, Task
 from calida.data import Labeled, Preparation, Samples, Scale, digest, has_colors, take
 from calida.encoders import Encoder, is_encoder_name
@@ -118,7 +118,7 @@ def train_and_tune(
 
 
 def _judged(
-    images: Task, tuned: Learned, learned: Learned, task: Task, checks: Checks, begun: dict[str, Tensor]
+    images: Task, tuned: Learned, learned: Learned, task: Task, checks: PanelChecks, begun: dict[str, Tensor]
 ) -> tuple[Task, list[RoundRecord]]:
     """Undo fine-tuning that check classifiers find clearly worse than what it began with."""
     values = []

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from calida.adaptation.adapt import adapt_with
 from calida.adaptation.adapted import Adapted
-from calida.adaptation.checks import Array, choose_device
+from calida.adaptation.arguments import Array, choose_device
 from calida.adaptation.finetune import Tuning
 from calida.adaptation.options import RunOptions
 from calida.data import Preparation, SavedPreparation, Values, as_inputs

@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from calida.adaptation.checks import check_kinds, choose_device, whole
+from calida.adaptation.arguments import check_kinds, choose_device, whole
 from calida.adaptation.models import AUTO, fitted_recipe, is_network
 from calida.adaptation.weights import ClassWeight, check_class_weight
 from calida.errors import InputError

@@ -7,17 +7,15 @@ from collections.abc import Sequence
 from html import escape
 from typing import TYPE_CHECKING
 
-from calida.run_warnings import RunWarning, Severity
-from calida.validation import Returned
+from calida.adaptation.verdict import BUDGET, Evidence, Verdict, judge
+from calida.run_warnings import RunWarning
 
 if TYPE_CHECKING:
     from calida.adaptation.adapted import Adapted, Trust
 
 Facts = list[tuple[str, str]]
 _CLASSES, _WORRIES = 8, 2  # that are named
-_WIDE = 0.2  # an interval from which an estimate says little
 _WIDTH, _LABELS = 100, 16
-_ORDER = (Severity.ALARM, Severity.CARE, Severity.NOTE)
 
 
 def facts_of(adapted: Adapted) -> Facts:
@@ -29,30 +27,22 @@ def facts_of(adapted: Adapted) -> Facts:
     trust = adapted.trust
     if trust is None:
         return [*facts, ("reads", reads), ("next", "predict(samples)")]
-    accuracy = trust.accuracy
+    verdict = _verdict(adapted, trust)
     return [
         ("returned", f"{trust.returned}: {trust.reason}"),
-        (
-            "right on target",
-            f"{accuracy.value:.1%} ({accuracy.low:.1%} to {accuracy.high:.1%}), estimated without labels",
-        ),
-        ("findings", _findings(trust.warnings)),
-        ("next", next_step(trust)),
+        ("can I use it", f"{verdict.use.short}. {verdict.use.words}"),
+        ("estimate", verdict.estimate),
+        ("findings", _findings(verdict.findings)),
+        ("next", f"{verdict.action.words} ({verdict.action.command})"),
         *facts,
         ("reads", _reads(adapted, reads)),
     ]
 
 
-def next_step(trust: Trust) -> str:
-    """One thing to do with this result, by how far it can be trusted."""
-    check = "label some 50 target samples and compare (docs/label-a-few.md)"
-    if any(warning.severity == Severity.ALARM for warning in trust.warnings):
-        return f"do not use it as it is: {check}"
-    if trust.accuracy.high - trust.accuracy.low > _WIDE or any(one.severity == Severity.CARE for one in trust.warnings):
-        return f"check it before you rely on it: {check}"
-    if trust.decision.returned == Returned.SOURCE_ONLY:
-        return f"adapting showed no gain; to be sure, {check}"
-    return "predict(new samples); accepted(max_risk=0.02) of a prediction leaves out what is uncertain"
+def _verdict(adapted: Adapted, trust: Trust) -> Verdict:
+    """What the report would say of it, as far as it is known here."""
+    samples = BUDGET if adapted.predictions is None else len(adapted.predictions.target)
+    return judge(Evidence(trust.decision, trust.accuracy, trust.warnings, len(adapted.classes), samples))
 
 
 def as_text(adapted: Adapted) -> str:
@@ -80,8 +70,7 @@ def as_html(adapted: Adapted) -> str:
 def _findings(warnings: Sequence[RunWarning]) -> str:
     if not warnings:
         return "none"
-    worst = sorted(warnings, key=lambda warning: _ORDER.index(warning.severity))[:_WORRIES]
-    told = " ".join(f"[{warning.severity.value}] {warning}" for warning in worst)
+    told = " ".join(f"[{warning.severity.value}] {warning}" for warning in warnings[:_WORRIES])
     return told if len(warnings) <= _WORRIES else f"{told} (and {len(warnings) - _WORRIES} more in trust.warnings)"
 
 

@@ -14,11 +14,11 @@ import torch
 from torch import Tensor, nn
 
 from calida.adaptation.adapted import Adapted
-from calida.adaptation.checks import choose_device, read_weights, usable_folder
-from calida.adaptation.data_checks import FEWEST_TO_CHECK, CheckFeatures, Checks, check_around
+from calida.adaptation.arguments import choose_device, read_weights, usable_folder
 from calida.adaptation.finalize import Finished, finalize
 from calida.adaptation.models import CANNOT_BE_SAVED, MLP, blank_classifier, family_of, trainer_of
 from calida.adaptation.options import RunOptions
+from calida.adaptation.panel_checks import FEWEST_TO_CHECK, PanelChecks, PanelFeatures, fit_panel_checks
 from calida.data import Scale, compare_domains, describe_balance, digest, has_colors
 from calida.encoders import is_encoder_name, load_encoder
 from calida.errors import InputError
@@ -74,7 +74,7 @@ class Task:
         return self.options.backbone if isinstance(self.options.backbone, nn.Module) else None
 
     @cached_property
-    def checks(self) -> Checks | None:
+    def checks(self) -> PanelChecks | None:
         """Check classifiers on feature vectors, once for all recipes; images have no features before training.
 
         Of a few samples nobody can tell anything: there are none then.
@@ -87,8 +87,8 @@ class Task:
             return None
         rows = [part for part in (domains.source.x, domains.validation.x, domains.target) if isinstance(part, Tensor)]
         source, validation, target = rows
-        features = CheckFeatures(source, domains.source.y, validation, domains.validation.y, target)
-        return check_around(features, domains.num_classes, Seeds(self.options.seed))
+        features = PanelFeatures(source, domains.source.y, validation, domains.validation.y, target)
+        return fit_panel_checks(features, domains.num_classes, Seeds(self.options.seed))
 
     def train(self, recipe: Recipe, folder: Path | None, observe: Observe, resume: bool) -> Adapted:
         """Train on source unless there is a start, adapt by the recipe, choose a round, calibrate it."""
@@ -135,7 +135,7 @@ class Task:
         source_only = Adapted(before.eval(), network, recipe, self.options.seed)
         return self.finished(classifier, network, recipe, done.history, source_only)
 
-    def chooser(self, checks: Checks | None) -> ValidatorChooser:
+    def chooser(self, checks: PanelChecks | None) -> ValidatorChooser:
         """Who judges rounds; in the end check classifiers do, where there are any."""
         return ValidatorChooser(self.options, self.class_names, self.truth, checks is not None)
 
@@ -152,13 +152,13 @@ class Task:
         options = self.options
         finished = Finished(self.predictor(recipe), source_only.classifier, classifier, history, recipe, decided)
         checks = self.checks if options.guard else None
-        verdict = finalize(finished, options, self.domains, self._warnings(), self.class_names, checks)
-        adapted = Adapted(classifier.eval(), network, recipe, options.seed, history, source_only, trust=verdict.trust)
+        done = finalize(finished, options, self.domains, self._warnings(), self.class_names, checks)
+        adapted = Adapted(classifier.eval(), network, recipe, options.seed, history, source_only, trust=done.trust)
         return replace(
             adapted,
-            predictions=verdict.predictions,
-            right=verdict.right,
-            set_calibration=SetCalibration.of(verdict.predictions, verdict.trust.accuracy.value),
+            predictions=done.predictions,
+            right=done.right,
+            set_calibration=SetCalibration.of(done.predictions, done.trust.accuracy.value),
         )
 
     def predictor(self, recipe: Recipe) -> Predictor:

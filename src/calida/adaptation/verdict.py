@@ -21,7 +21,7 @@ _GOOD_AT_WORST = 0.8  # at the low end of the interval
 _POOR = 0.5  # more wrong than right
 _WIDE = 0.25  # an interval that decides nothing
 SURE = 0.8  # share of the samples that is answered, where it abstains
-_BUDGET, _LARGER_BUDGET = 50, 200  # labels
+BUDGET, _LARGER_BUDGET = 50, 200  # labels
 _WORTH = 0.75  # abstaining has to leave no more than this part of the errors
 
 
@@ -305,5 +305,5 @@ def _next(evidence: Evidence, use: Answer) -> Action:
         return Action(words, f"calida label {run} --budget {_LARGER_BUDGET} --out {place}")
     if measured is not None:
         return Action("Look at the likely errors below.", f"calida report {run}")
-    budget = min(_BUDGET, evidence.samples)
+    budget = min(BUDGET, evidence.samples)
     return Action(f"Label these {budget}: then you know.", f"calida label {run} --budget {budget}")

@@ -80,7 +80,7 @@ def embed(
     """
     import numpy as np
 
-    from calida.adaptation.checks import choose_device
+    from calida.adaptation.arguments import choose_device
     from calida.data import ColumnChoice, read_collection
     from calida.encoders import (
         EmbeddingCache,

@@ -20,7 +20,7 @@ from calida.estimation.estimate import (
     thresholded_confidence,
     with_interval,
 )
-from calida.estimation.interval import Widths, fitted_widths, honest_interval
+from calida.estimation.interval import Widths, empirical_interval, fitted_widths
 from calida.estimation.labeling import (
     LABEL_LEVEL,
     LabelDesign,
@@ -68,13 +68,13 @@ __all__ = [
     "disagreement_floor",
     "draw_design",
     "effective_size",
+    "empirical_interval",
     "estimate_accuracy",
     "estimate_by_agreement",
     "estimate_from_labels",
     "fit_temperature",
     "fitted_widths",
     "gains_by_view",
-    "honest_interval",
     "mass_thresholds",
     "match_confidence",
     "matched_temperature",

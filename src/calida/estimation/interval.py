@@ -30,7 +30,7 @@ def fitted_widths() -> Widths:
     return Widths(**json.loads(files("calida.estimation").joinpath("widths.json").read_text(encoding="utf-8")))
 
 
-def honest_interval(value: float, apart: float, source_count: int, target_count: int, widths: Widths) -> Estimate:
+def empirical_interval(value: float, apart: float, source_count: int, target_count: int, widths: Widths) -> Estimate:
     """An estimate with its 90 % interval.
 
     Where the domains mix (`apart` 0), it is what chance leaves of so many samples. Where they are apart, what other

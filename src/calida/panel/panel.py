@@ -1,10 +1,11 @@
-"""A panel of check classifiers: what they say of source validation and of the target, and how far each is heard."""
+"""A panel of check classifiers: what they say of source validation and of the target, and the weight of each."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -17,9 +18,9 @@ from calida.seeds import Seeds
 
 # What bounds the time: rows that members learn from, and directions of features that they see.
 _LABELED, _DIRECTIONS = 4000, 256
-# Powers of a member's skill on source validation and of its standing among the others on target. Of 4 x 4 pairs tried
-# on 52 real shifts all with a standing of 2 or more are within half a point of each other.
-_SKILL, _STANDING = 4, 3
+# Powers of a member's skill on source validation and of its agreement with its peers on target. Of 4 x 4 pairs tried
+# on 52 real shifts, all whose second power is 2 or more are within half a point of each other.
+_SKILL, _PEER_AGREEMENT = 4, 3
 _LEAST = 0.02
 
 
@@ -32,6 +33,13 @@ class Opinion:
     validation: Tensor = field(repr=False)  # [V, K]
     target: Tensor = field(repr=False)  # [T, K]
     view: str = ""  # the scale that it sees both domains on
+
+
+class PanelRows(NamedTuple):
+    """Rows that a panel was asked about: of source validation, [v], and of the target, [t]."""
+
+    validation: Tensor
+    target: Tensor
 
 
 @dataclass(frozen=True)
@@ -52,19 +60,19 @@ class Panel:
         return torch.tensor(found, dtype=torch.float64).clamp(min=_LEAST)
 
     @cached_property
-    def standing(self) -> Tensor:
+    def peer_agreement(self) -> Tensor:
         """How far each agrees with the others on the target, beyond chance: [m]."""
         labels = torch.stack([one.target.argmax(-1) for one in self.opinions])
         return mean_agreement(labels, self.num_classes).clamp(min=_LEAST)
 
     @cached_property
     def weights(self) -> Tensor:
-        """How far each is heard, [m], summing to one.
+        """The weight of each member, [m], summing to one.
 
-        One that does not know the source has no say. One that nobody agrees with on the target is more likely to have
+        One that does not know the source has none. One that nobody agrees with on the target is more likely to have
         lost its way there than to be the only one in the right.
         """
-        weights = (self.skill / self.skill.max()) ** _SKILL * self.standing**_STANDING
+        weights = (self.skill / self.skill.max()) ** _SKILL * self.peer_agreement**_PEER_AGREEMENT
         return weights / weights.sum()
 
     def views(self) -> list[list[int]]:

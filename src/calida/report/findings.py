@@ -8,9 +8,8 @@ from calida.report.run_predictions import ClassifierPredictions
 from calida.report.run_results import RunResults
 from calida.run_warnings import RunWarning, WarningCode
 from calida.uncertainty import renyi_entropy
-from calida.validation import dominant_class
+from calida.validation import WEAK_SOURCE, dominant_class
 
-_WEAK = 0.7  # accuracy on source below which adaptation has little to build on
 _EXPECTED = 10  # target samples that a class has to be expected to have before it is missed
 
 
@@ -49,7 +48,7 @@ def _weakness(results: RunResults, known: set[WarningCode]) -> list[RunWarning]:
     """A classifier that has not learnt the source, or is surer of the target than it is right on source."""
     accuracy, confidence = results.before["source"]["accuracy"], results.after["target"]["confidence"]
     found = []
-    if accuracy < _WEAK and WarningCode.WEAK_SOURCE not in known:
+    if accuracy < WEAK_SOURCE and WarningCode.WEAK_SOURCE not in known:
         found.append(RunWarning(WarningCode.WEAK_SOURCE, {"accuracy": accuracy}))
     if confidence > accuracy + 0.1 and not results.prior_corrected:
         found.append(RunWarning(WarningCode.OVERCONFIDENT, {"confidence": confidence, "accuracy": accuracy}))

@@ -77,6 +77,7 @@ def render(results: RunResults) -> str:
     folded = [
         figures.reliability(results),
         trust_figures.risk_coverage(results),
+        trust_figures.check_classifiers(results),
         class_figures.class_shares(results),
         class_figures.confusion(results),
         table_figures.groups(results),

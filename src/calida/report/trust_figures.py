@@ -174,6 +174,38 @@ def _advice(expected: _Curve, counted: _Curve | None, coverage: float) -> Markup
     ).format(_COVERAGE, _COVERAGE, told, _MAX_RISK, _MAX_RISK, within)
 
 
+def check_classifiers(results: RunResults) -> Figure | None:
+    """How far each check classifier agrees with what is returned, on source and on target."""
+    agreements = sorted(results.trust.agreements, key=lambda one: -one.weight)
+    if not agreements:
+        return None
+    rows = [
+        BarRow(
+            one.name,
+            [
+                Bar("source", one.source, f"{one.source:.0%}", f"same label on {one.source:.1%} of held-out source"),
+                Bar("target", one.target, f"{one.target:.0%}", f"same label on {one.target:.1%} of the target"),
+            ],
+        )
+        for one in agreements
+    ]
+    caption = (
+        "Classifiers of other kinds learnt from the same source, on the source's scale and on each domain's own. Where "
+        "they give the target the same labels, those are likely to be right. The estimate of accuracy rests on these "
+        "shares. Classifiers that know the source well and agree with the others weigh more."
+    )
+    table = Table(
+        ["check classifier", "right on source", "agrees on source", "agrees on target", "estimate by it", "weight"],
+        [
+            [one.name, *(f"{share:.1%}" for share in (one.accuracy, one.source, one.target, one.estimate, one.weight))]
+            for one in agreements
+        ],
+    )
+    legend = [("source", "same label on held-out source"), ("target", "same label on target")]
+    picture = bar_list(rows, "Agreement of check classifiers with the returned one", 1.0)
+    return Figure("checks", "What other kinds of classifiers say", caption, [Panel("", picture)], legend, table)
+
+
 def validators(results: RunResults) -> Figure | None:
     """Every validator's value for the source-only classifier and each round; nothing to compare without adaptation."""
     judged = results.judged

@@ -94,7 +94,7 @@ def score_encoder(
     labels = class_indices(found[0].labels or (), classes, config.source)
     kept, held = split_validation(labels, 0.3, seeds)
     panel = fit_panel(x[kept], labels[kept], x[held], labels[held], t, len(classes), seeds)
-    return float(panel.weights @ torch.minimum(panel.skill, panel.standing))
+    return float(panel.weights @ torch.minimum(panel.skill, panel.peer_agreement))
 
 
 def missed_encoder(config: RunConfig, source: Collection, target: Collection) -> tuple[RunWarning, ...]:

@@ -21,7 +21,7 @@ from calida.training.records import (
     unmet_budget,
 )
 from calida.training.round_choice import RoundChoice, RoundChooser, RoundMeasures
-from calida.training.rounds import PanelRows, Run, run_rounds
+from calida.training.rounds import Run, run_rounds
 from calida.training.store import (
     Bundle,
     bundle_files,
@@ -42,7 +42,6 @@ __all__ = [
     "MakeTrainer",
     "NetworkTrainer",
     "Observe",
-    "PanelRows",
     "Phase",
     "PhasePlan",
     "Progress",

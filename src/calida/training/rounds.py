@@ -9,13 +9,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from torch import Tensor
 
 from calida.errors import CheckpointError, InputError, NonFiniteError
 from calida.model import AnyClassifier
-from calida.panel import Opinion, Panel
+from calida.panel import Opinion, Panel, PanelRows
 from calida.processes import ALONE, Processes
 from calida.seeds import Seeds
 from calida.shift import Classified, MeasuredShift, measure_shift
@@ -35,13 +35,6 @@ from calida.training.records import describe_pseudo_labels
 from calida.training.round_choice import KeepLast, RoundChoice, RoundChooser
 from calida.training.trainer import MakeTrainer, RoundStart, Trainer
 from calida.validation import DomainPredictions, Predictor, RoundRecord, describe_labeled, describe_target
-
-
-class PanelRows(NamedTuple):
-    """Rows of source validation, [v], and of the target, [t]."""
-
-    validation: Tensor
-    target: Tensor
 
 
 @dataclass(frozen=True)

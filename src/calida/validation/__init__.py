@@ -10,7 +10,7 @@ from calida.validation.candidates import (
     turned,
 )
 from calida.validation.choice import check_rule, decide, merit, prefers, returned_record, votes
-from calida.validation.collapse import collapse, dominant_class, warnings_of
+from calida.validation.collapse import WEAK_SOURCE, collapse, dominant_class, warnings_of
 from calida.validation.decision import (
     DECIDING,
     DEFAULT_RULE,
@@ -55,6 +55,7 @@ __all__ = [
     "TOLERANCE",
     "VALIDATORS",
     "VOTERS",
+    "WEAK_SOURCE",
     "Candidate",
     "Decision",
     "DomainPredictions",

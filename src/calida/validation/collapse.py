@@ -9,6 +9,7 @@ from calida.run_warnings import RunWarning, WarningCode
 from calida.validation.choice import is_preferred, returned_record
 from calida.validation.round_record import RoundRecord
 
+WEAK_SOURCE = 0.7  # accuracy on source below which there is little to build on
 _FORGOTTEN = 0.9  # share of what the source-only classifier was better than chance by
 _LOSS = 0.05  # of source accuracy that is told of
 _FALSELY_SURE = 0.02  # of the entropy on source
@@ -56,12 +57,19 @@ def warnings_of(history: Sequence[RoundRecord], names: Sequence[str] | None = No
     start = next(record for record in history if record.validators)
     returned = returned_record(history)
     found = [
+        _weakness_warning(start),
         _balance_warning(start, names),
         *(record.stopped and replace(record.stopped, round=record.round) for record in history),
         _moved_warning(start, returned),
         _source_warning(start, returned),
     ]
     return [warning for warning in found if warning is not None]
+
+
+def _weakness_warning(start: RoundRecord) -> RunWarning | None:
+    """A source-only classifier that has learnt little, which leaves little to build on."""
+    accuracy = start.source.accuracy
+    return RunWarning(WarningCode.WEAK_SOURCE, {"accuracy": accuracy}) if accuracy < WEAK_SOURCE else None
 
 
 def _balance_warning(start: RoundRecord, names: Sequence[str] | None) -> RunWarning | None:

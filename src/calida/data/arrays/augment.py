@@ -22,7 +22,7 @@ class Augmentation:
     Images are turned, stretched, sheared and moved (`affine`), made paler or stronger, lighter or darker (`contrast`),
     turned into their negative (`polarity`, a probability), and covered by a patch of their own mean (`erasing`). They
     lose fine detail or get more of it (`sharpness`), as if another camera had taken them. Colour images get other hues,
-    more or less of them, and another contrast (`colour`). Photographs are cut out and mirrored first (`crop`, and
+    more or less of them, and another contrast (`color`). Photographs are cut out and mirrored first (`crop`, and
     `flip`, a probability). With `changes`, each image gets so many of the other kinds, drawn for it alone, and not all
     of them (after RandAugment, Cubuk et al., 2020).
     Feature vectors, which have no geometry, get `noise` in units of each feature's spread in the batch, and features
@@ -40,7 +40,7 @@ class Augmentation:
     erasing: float = 0.0
     noise: float = 0.0
     dropping: float = 0.0
-    # What strength 1 of `crop`, `affine`, `sharpness`, `colour`, `contrast` and `erasing` means at most.
+    # What strength 1 of `crop`, `affine`, `sharpness`, `color`, `contrast` and `erasing` means at most.
     cut: float = 0.5  # of the image's height and width that is left out
     proportion: float = 0.3  # of the logarithm of a cut-out's width by its height
     rotation: float = math.radians(20)

@@ -3,8 +3,8 @@
 import torch
 from torch import Tensor
 
-from calida.adaptation import data_checks
-from calida.adaptation.data_checks import CheckFeatures, check_around
+from calida.adaptation import panel_checks
+from calida.adaptation.panel_checks import PanelFeatures, fit_panel_checks
 from calida.estimation import estimate_by_agreement
 from calida.model import Prediction
 from calida.seeds import Seeds
@@ -19,7 +19,7 @@ def features(validation, target):
         return torch.randn(count, 3, generator=numbers) + 3 * labels[:, None] + moved, labels
 
     (x, y), (held, held_labels), (met, truth) = drawn(300), drawn(validation), drawn(target, 0.5)
-    return CheckFeatures(x, y, held, held_labels, met), truth
+    return PanelFeatures(x, y, held, held_labels, met), truth
 
 
 def said(labels):
@@ -33,9 +33,9 @@ def test_some_rows_of_a_large_domain_are_enough(monkeypatch):
     wrong = truth.clone()
     wrong[::5] = 1 - wrong[::5]
     predictions = DomainPredictions(said(x.validation_labels), x.validation_labels, said(wrong), None)
-    whole = check_around(x, 2, Seeds(0))
-    monkeypatch.setattr(data_checks, "_MOST", 100)
-    part = check_around(x, 2, Seeds(0))
+    whole = fit_panel_checks(x, 2, Seeds(0))
+    monkeypatch.setattr(panel_checks, "_MOST", 100)
+    part = fit_panel_checks(x, 2, Seeds(0))
     assert [len(rows) for rows in whole.seen] == [120, 900]
     assert [len(rows) for rows in part.seen] == [100, 100]
     assert all(len(one.target) == 100 == len(one.validation) for one in part.panel.opinions)

@@ -8,24 +8,22 @@ import torch
 from torch import Tensor
 
 from calida.estimation import AgreementEstimate
-from calida.panel import Panel, contested_share, fit_panel, outside_share
+from calida.panel import Panel, PanelRows, contested_share, fit_panel, outside_share
 from calida.run_warnings import RunWarning, WarningCode
 from calida.seeds import Seeds
 from calida.shift import domain_gap
-from calida.training import PanelRows
 from calida.validation import DomainPredictions
 
 _APART = 0.9  # of pairs told apart, from which domains hardly meet
 _CONTESTED = 0.05  # of the target: none of the data sets whose domains are drawn alike comes near
 _OUTSIDE = 0.2
-_WEAK = 0.7  # accuracy on source below which there is little to build on
 _FEW = 100
 FEWEST_TO_CHECK = 60  # samples of a domain
 _MOST = 10_000  # of a domain that the panel is asked about: its graph's time grows with their square
 
 
 @dataclass(frozen=True)
-class CheckFeatures:
+class PanelFeatures:
     """What check classifiers see of source, source validation and target, and the labels of the first two."""
 
     source: Tensor = field(repr=False)  # [S, D]
@@ -36,7 +34,7 @@ class CheckFeatures:
 
 
 @dataclass(frozen=True)
-class Checks:
+class PanelChecks:
     """A fitted panel, how far apart the domains are, and what was found in the data.
 
     `seen` are the rows of source validation and target that the panel was asked about, of which 10,000 are enough.
@@ -64,7 +62,7 @@ class Checks:
         return votes
 
 
-def check_around(x: CheckFeatures, num_classes: int, seeds: Seeds) -> Checks:
+def fit_panel_checks(x: PanelFeatures, num_classes: int, seeds: Seeds) -> PanelChecks:
     """Fit the panel and look for what a user should know of the data."""
     seeds = seeds.at("checks")
     count = len(x.labels) + len(x.validation_labels)
@@ -77,7 +75,7 @@ def check_around(x: CheckFeatures, num_classes: int, seeds: Seeds) -> Checks:
     )
     gap = domain_gap(x.source, x.target, seeds)
     panel = fit_panel(x.source, x.labels, x.validation, x.validation_labels, x.target, num_classes, seeds, gap.apart)
-    return Checks(panel, gap.apart, count, tuple(_findings(x, panel, gap.auc, seeds)), seen)
+    return PanelChecks(panel, gap.apart, count, tuple(_findings(x, panel, gap.auc, seeds)), seen)
 
 
 def _some(count: int, seeds: Seeds, name: str) -> Tensor:
@@ -87,14 +85,12 @@ def _some(count: int, seeds: Seeds, name: str) -> Tensor:
     return torch.randperm(count, generator=seeds.generator(f"rows of {name}"))[:_MOST].sort().values
 
 
-def _findings(x: CheckFeatures, panel: Panel, auc: float, seeds: Seeds) -> list[RunWarning]:
+def _findings(x: PanelFeatures, panel: Panel, auc: float, seeds: Seeds) -> list[RunWarning]:
     found = []
     if (share := contested_share(panel, x.target, seeds)) > _CONTESTED:
         found.append(RunWarning(WarningCode.CONTESTED, {"share": share}))
     if (share := outside_share(x.source, x.validation, x.target, seeds)) > _OUTSIDE:
         found.append(RunWarning(WarningCode.OUTSIDE, {"share": share}))
-    if (skill := float((panel.consensus_on_validation().argmax(-1) == panel.labels).double().mean())) < _WEAK:
-        found.append(RunWarning(WarningCode.WEAK_SOURCE, {"accuracy": skill}))
     if auc > _APART:
         found.append(RunWarning(WarningCode.DOMAINS_APART, {"auc": auc}))
     for domain, count in {"The source": len(x.labels) + len(x.validation_labels), "The target": len(x.target)}.items():

@@ -54,4 +54,4 @@ def outside_share(source: Tensor, validation: Tensor, target: Tensor, seeds: See
 
 
 def _some(count: int, seeds: Seeds, name: str) -> Tensor:
-    return torch.randperm(count, generator=seeds.generator(f"strangers {name}"))[:_MOST].sort().values
+    return torch.randperm(count, generator=seeds.generator(f"outliers {name}"))[:_MOST].sort().values
