@@ -10,6 +10,7 @@ from histories import is_round, is_start, without_times
 
 import calida
 from calida.adaptation import AUTO_RECIPES, Trust, task
+from calida.adaptation.panel_checks import PanelFeatures, fit_panel_checks
 from calida.data import Labeled, split_validation
 from calida.estimation import (
     CALIBRATIONS,
@@ -20,6 +21,7 @@ from calida.estimation import (
     name_calibration,
 )
 from calida.objective import Weighted
+from calida.panel import MEMBERS
 from calida.run_warnings import WarningCode
 from calida.seeds import Seeds
 from calida.training import read_bundle
@@ -388,3 +390,23 @@ def test_unknown_names_are_refused_before_any_work(options, sentence, tmp_path):
     with pytest.raises(calida.InputError, match=sentence):
         run(folder=tmp_path, **options)
     assert not list(tmp_path.iterdir())
+
+
+def test_what_check_classifiers_say_of_the_returned_one_is_kept(tmp_path):
+    adapted = run("rer-1")
+    said = adapted.trust.agreements
+    assert [one.view for one in said] == ["shared"] * len(MEMBERS) + ["own"] * len(MEMBERS)
+    assert sum(one.weight for one in said) == pytest.approx(1)
+    checks = fit_panel_checks(features_of_run(), 4, Seeds(0))
+    returned = adapted.predict(TARGET).labels
+    for one, opinion in zip(said, checks.panel.opinions, strict=True):
+        assert one.target == pytest.approx(float((opinion.target.argmax(-1) == returned).double().mean()))
+    adapted.save(tmp_path)
+    assert calida.load(tmp_path).trust.agreements == said
+
+
+def features_of_run():
+    """The rows that the run's panel learns from and is asked about."""
+    (x, y) = SOURCE
+    fit, held = split_validation(y, 0.1, Seeds(0))
+    return PanelFeatures(x[fit], y[fit], x[held], y[held], TARGET)

@@ -79,6 +79,7 @@ def make(
     candidates=None,
     judged=False,
     estimate=(0.812, 0.754, 0.876),
+    agreements=(),
 ):
     rng = np.random.default_rng(0)
     labels, target_labels = np.arange(60) % 3, np.arange(90) % 3
@@ -106,7 +107,13 @@ def make(
         "recipe": "calida",
         "seed": 0,
         "trust": Trust(
-            temperature, "pseudocal", Estimate(*estimate), decision, tuple(warnings), candidates or {}
+            temperature,
+            "pseudocal",
+            Estimate(*estimate),
+            decision,
+            tuple(warnings),
+            candidates or {},
+            tuple(agreements),
         ).to_json(),
         "validators": rounds[-1].validators,
         "training_seconds": 1.5,

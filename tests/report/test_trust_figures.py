@@ -7,9 +7,10 @@ import numpy as np
 import pytest
 from made_results import HOSTILE, make, normalise
 
+from calida.estimation import Agreement
 from calida.report import judge_results, render
 from calida.report.figures import courses, reliability, views
-from calida.report.trust_figures import abstention, recipes, risk_coverage, validators
+from calida.report.trust_figures import abstention, check_classifiers, recipes, risk_coverage, validators
 from calida.run_warnings import RunWarning, WarningCode
 from calida.validation import VALIDATORS, Returned
 
@@ -312,3 +313,17 @@ def test_all_of_it_fits_a_phone(open_page, scheme):
         page.locator("#validators summary").nth(place).focus()
         page.keyboard.press("Enter")
     assert page.locator("#validators table").is_visible()
+
+
+def test_check_classifiers_are_shown_with_their_shares_the_heaviest_first():
+    light = Agreement("trees, own scale", "trees", 0.25, 0.9, 0.875, 0.5, 0.625, "own")
+    heavy = Agreement(HOSTILE, "linear", 0.75, 1.0, 0.95, 0.75, 0.8, "shared")
+    results = make(agreements=[light, heavy])
+    figure = check_classifiers(results)
+    assert figure.table.rows == [
+        [HOSTILE, "100.0%", "95.0%", "75.0%", "80.0%", "75.0%"],
+        ["trees, own scale", "90.0%", "87.5%", "50.0%", "62.5%", "25.0%"],
+    ]
+    assert HOSTILE not in everything(figure).replace(str(figure.table), "")
+    assert "What other kinds of classifiers say" in render(results)
+    assert check_classifiers(make()) is None

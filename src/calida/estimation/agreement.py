@@ -26,10 +26,9 @@ class Agreement:
 
 @dataclass(frozen=True)
 class AgreementEstimate:
-    """Accuracy on target by a panel; `spread` is how far its members' own estimates are apart."""
+    """Accuracy on target by a panel, and what each of its members makes of it."""
 
     value: float
-    spread: float
     agreements: tuple[Agreement, ...]
     by_sample: Tensor = field(repr=False)  # [T] share of the panel, by weight, that is with the classifier
 
@@ -61,7 +60,6 @@ def estimate_by_agreement(panel: Panel, validation: Tensor, target: Tensor, apar
         found.append(Agreement(opinion.name, opinion.kind, weight, accuracy, source, met, estimate, opinion.view))
     weights = panel.weights
     each = torch.tensor([one.estimate for one in found], dtype=torch.float64)
-    spread = float((weights @ (each - weights @ each) ** 2).sqrt())
     same = torch.stack([(opinion.target.argmax(-1) == target).double() for opinion in panel.opinions])
     believed = panel.consensus().gather(1, target[:, None]).squeeze(1)
     by_sample = (weights @ same + believed) / 2
@@ -70,7 +68,7 @@ def estimate_by_agreement(panel: Panel, validation: Tensor, target: Tensor, apar
         / 3
         for some in panel.views()
     )
-    return AgreementEstimate(_share(value), spread, tuple(found), by_sample)
+    return AgreementEstimate(_share(value), tuple(found), by_sample)
 
 
 def _belief(panel: Panel, members: list[int], validation: Tensor, target: Tensor, apart: float) -> float:
