@@ -106,7 +106,7 @@ class Adaptation(Settings):
     )
     uniform_prior_slack: float = setting(
         math.inf,
-        "class shares count as equal if they are off by at most this times the expected error; inf: always",
+        "draw classes equally often if shares are farther from equal than this times the expected error; inf: never",
         FROM_ZERO_OR_INF,
     )
 

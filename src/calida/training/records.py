@@ -23,13 +23,13 @@ def describe_pseudo_labels(pseudo_labels: PseudoLabels) -> PseudoLabelSummary:
     return PseudoLabelSummary(float(pseudo_labels.selected.double().mean()), tuple(shares.tolist()))
 
 
-def target_shares(history: Sequence[RoundRecord], doubt: float) -> Tensor:
+def target_shares(history: Sequence[RoundRecord], slack: float) -> Tensor:
     """The target's class shares, as near to equal as predictions and doubts of the source-only classifier allow: [K].
 
     Neither BatchNorm nor diversity, which take classes for equal, has touched that one.
     """
     seen = next(record for record in reversed(history) if record.phase == SOURCE_PHASE).on_target
-    return shares_nearest_uniform(torch.tensor(seen.class_shares), doubt * (1 - seen.confidence))
+    return shares_nearest_uniform(torch.tensor(seen.class_shares), slack * (1 - seen.confidence))
 
 
 def unmet_budget(history: Sequence[RoundRecord], maximum: float) -> RunWarning | None:
