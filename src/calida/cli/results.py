@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -31,8 +32,11 @@ from calida.cli.screen import Screen
 from calida.errors import CheckpointError, InputError
 
 if TYPE_CHECKING:
+    from torch import Tensor
+
     from calida.adaptation import Adapted
     from calida.data import Loading, SavedPreparation
+    from calida.model import Prediction
     from calida.runs import Metrics
 
 
@@ -91,11 +95,8 @@ def predict(
 ) -> None:
     """Predict new samples with the classifier of a finished run, with uncertainties."""
     from calida.adaptation import load, open_new
-    from calida.data import Place
-    from calida.json_values import to_json
     from calida.model import check_abstention
     from calida.runs import RunFolder, prediction_columns, write_predictions
-    from calida.validation import describe_target
 
     if domain not in ("source", "target"):
         raise InputError(f"--domain is source or target, not {domain!r}")
@@ -111,14 +112,7 @@ def predict(
         options |= {"check_scale": check, "loading": loading_of(skip_unreadable, max_pixels, 0)}
         predict_parts(screen, data, out or Path("predictions"), cluster, run, rows_per_part, options)
         return
-    out = out or Path("predictions.csv")
-    if out.is_dir() or not out.parent.is_dir():
-        raise InputError(f"{out} cannot be a file of predictions: {'it is' if out.is_dir() else 'there is no'} folder")
-    if out.exists() and RunFolder(out.parent).holds_run():
-        raise InputError(f"{out} is a file of a run, which predictions must not replace: name another with --out")
-    given = Path(Place.parse(data).name).expanduser()
-    if out.exists() and given.exists() and out.samefile(given):
-        raise InputError(f"{out} is the file of the samples themselves: name another with --out")
+    out = _predictions_file(out or Path("predictions.csv"), data)
     adapted = load(run, device)
     preparation = preparation_of(adapted, run)
     if sets is not None:
@@ -134,7 +128,41 @@ def predict(
     inside = None if sets is None else adapted.sets_of(own, sets)
     columns = prediction_columns(loaded.collection, prediction, preparation.classes, kept, inside, right)
     write_predictions(out, columns)
-    summary = {"predictions": str(out), "samples": len(prediction), **to_json(describe_target(prediction))}
+    summary = {"predictions": str(out), **_summarized(prediction, right, kept, inside, sets)}
+    screen.say(f"{loaded.collection.origin}: {'; '.join(loaded.notes)}")
+    _say_summary(screen, summary, len(preparation.classes))
+    if as_json:
+        labels = [
+            label if kept is None or bool(kept[row]) else None for row, label in enumerate(prediction.label_names)
+        ]
+        rows = zip(loaded.collection.names, labels, prediction.confidence.tolist(), strict=True)
+        summary["labels"] = [{"name": name, "label": label, "probability": sure} for name, label, sure in rows]
+    screen.result(summary)
+
+
+def _predictions_file(out: Path, data: str) -> Path:
+    """The file to write, if writing it replaces nothing that is needed."""
+    from calida.data import Place
+    from calida.runs import RunFolder
+
+    if out.is_dir() or not out.parent.is_dir():
+        raise InputError(f"{out} cannot be a file of predictions: {'it is' if out.is_dir() else 'there is no'} folder")
+    if out.exists() and RunFolder(out.parent).holds_run():
+        raise InputError(f"{out} is a file of a run, which predictions must not replace: name another with --out")
+    given = Path(Place.parse(data).name).expanduser()
+    if out.exists() and given.exists() and out.samefile(given):
+        raise InputError(f"{out} is the file of the samples themselves: name another with --out")
+    return out
+
+
+def _summarized(
+    prediction: Prediction, right: Tensor | None, kept: Tensor | None, inside: Tensor | None, sets: float | None
+) -> dict[str, Any]:
+    """What predictions have in common, as JSON has it."""
+    from calida.json_values import to_json
+    from calida.validation import describe_target
+
+    summary: dict[str, Any] = {"samples": len(prediction), **to_json(describe_target(prediction))}
     if kept is not None:
         sure = prediction.confidence if right is None else right
         risk = float(1 - sure[kept].double().mean()) if bool(kept.any()) else 0.0
@@ -142,28 +170,26 @@ def predict(
     if inside is not None:
         sizes = inside.sum(-1).double()
         summary |= {"sets": sets, "set_size": float(sizes.mean()), "single_sets": float((sizes == 1).double().mean())}
-    screen.say(f"{loaded.collection.origin}: {'; '.join(loaded.notes)}")
+    return summary
+
+
+def _say_summary(screen: Screen, summary: Mapping[str, Any], classes: int) -> None:
+    count = summary["samples"]
     screen.say(
-        f"{len(prediction):,} predictions in {out}: mean confidence {summary['confidence']:.1%}, "
+        f"{count:,} predictions in {summary['predictions']}: mean confidence {summary['confidence']:.1%}, "
         f"mean entropy {summary['entropy']:.3f} nats"
     )
-    if inside is not None:
+    if "sets" in summary:
         screen.say(
-            f"Sets at {sets:.0%} have {summary['set_size']:.1f} of {len(preparation.classes)} classes on average, and "
+            f"Sets at {summary['sets']:.0%} have {summary['set_size']:.1f} of {classes} classes on average, and "
             f"{summary['single_sets']:.1%} of them a single one; the level rests on the estimated accuracy"
         )
-    if kept is not None:
+    if "coverage" in summary:
+        silent = count - round(summary["coverage"] * count)
         screen.say(
             f"An answer for {summary['coverage']:.1%} of them, of which {summary['expected_risk']:.1%} are expected to "
-            f"be wrong; the other {len(kept) - int(kept.sum()):,} have an empty label"
+            f"be wrong; the other {silent:,} have an empty label"
         )
-    if as_json:
-        labels: list[str | None] = [*prediction.label_names]
-        for row in () if kept is None else (~kept).nonzero().flatten().tolist():
-            labels[row] = None
-        rows = zip(loaded.collection.names, labels, prediction.confidence.tolist(), strict=True)
-        summary["labels"] = [{"name": name, "label": label, "probability": sure} for name, label, sure in rows]
-    screen.result(summary)
 
 
 def evaluate(
