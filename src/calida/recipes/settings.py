@@ -7,6 +7,7 @@ import math
 import typing
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, fields
+from functools import cache
 from typing import Any, Literal, NamedTuple
 
 from calida.errors import InputError
@@ -51,13 +52,19 @@ class Setting(NamedTuple):
     constraint: Constraint | None
 
 
+@cache
+def _kinds(group: type) -> dict[str, Any]:
+    """The types of a group's fields; they are evaluated from text, which takes its time."""
+    return typing.get_type_hints(group)
+
+
 @dataclass(frozen=True)
 class Settings:
     """A group of settings."""
 
     def each(self) -> Iterator[Setting]:
         """Every setting in the order of the fields."""
-        kinds = typing.get_type_hints(type(self))
+        kinds = _kinds(type(self))
         for one in fields(self):
             if "words" in one.metadata:
                 meta = one.metadata

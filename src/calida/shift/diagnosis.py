@@ -33,7 +33,8 @@ class MeasuredShift:
     """How far apart two tables lie, and what that may come from.
 
     `auc` is the domain classifier's. Separations are its z-scores: as the tables are, with the source thinned out to
-    classes as frequent as in the target, and with its mean moved to the target's; None where samples are too few.
+    classes as frequent as in the target, and with its mean moved to the target's. None where samples are too few, or
+    where it decides nothing: the second where domains mix, the third where class shares do not explain the first.
     """
 
     source_shares: tuple[float, ...]
@@ -58,21 +59,30 @@ def measure_shift(source: Tensor, labels: Tensor, target: Tensor, said: Classifi
     shares = class_shares(labels, predicted.shape[-1])
     likely = mlls_shares(predicted[:: max(len(predicted) // _ENOUGH, 1)], shares)
     alike = source[thin_out(labels, likely, seeds.generator("alike"))]
-    placed = (source, alike, source - source.mean(0) + target.mean(0))
     # A class that is not found may still be there once, or as rarely as in the source.
     known = shares.clamp(min=1 / len(labels))
     likely = torch.maximum(likely, known.clamp(max=1 / len(target)))
     changed, gain = _gain(predicted, (likely / known).log())
-    gaps = [domain_gap(domain, target, seeds) for domain in placed]
+    whole = domain_gap(source, target, seeds)
+    by_class = domain_gap(alike, target, seeds).separation if _exceeds(whole.separation) else None
+    explained = by_class is not None and not _exceeds(by_class)
+    centred = domain_gap(source - source.mean(0) + target.mean(0), target, seeds).separation if explained else None
     return MeasuredShift(
         tuple(known.tolist()),
         tuple(likely.tolist()),
         _distance(mlls_shares(said.validation, shares), class_shares(said.labels, len(shares))),
         changed,
         gain,
-        gaps[0].auc,
-        *(gap.separation for gap in gaps),
+        whole.auc,
+        whole.separation,
+        by_class,
+        centred,
     )
+
+
+def _exceeds(separation: float | None) -> bool:
+    """Whether domains are told apart, more than by chance."""
+    return separation is not None and separation > _APART
 
 
 def _gain(log_probs: Tensor, offsets: Tensor) -> tuple[int, float]:
@@ -91,8 +101,7 @@ def is_shifted(found: MeasuredShift | None) -> bool:
     if found.class_separation is None or found.centred_separation is None:
         return True
     # Other class shares explain what tells the domains apart, and another place not clearly better.
-    explained = found.class_separation <= _APART
-    return not (explained and found.class_separation <= found.centred_separation + _BETTER)
+    return found.class_separation > min(_APART, found.centred_separation + _BETTER)
 
 
 def prior_offsets(found: MeasuredShift | None) -> Tensor | None:
