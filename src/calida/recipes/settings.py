@@ -64,7 +64,8 @@ class Settings:
 
     def each(self) -> Iterator[Setting]:
         """Every setting in the order of the fields."""
-        kinds = _kinds(type(self))
+        group: Any = type(self)
+        kinds = _kinds(group)
         for one in fields(self):
             if "words" in one.metadata:
                 meta = one.metadata
