@@ -1,4 +1,6 @@
-"""Large domains: check classifiers are asked about some rows, and what they say is the same for those."""
+"""Check classifiers around a run: some rows of large domains are enough, and the same samples are checked once."""
+
+from dataclasses import replace
 
 import torch
 from torch import Tensor
@@ -52,3 +54,18 @@ def test_some_rows_of_a_large_domain_are_enough(monkeypatch):
     unseen = torch.ones(900, dtype=torch.bool)
     unseen[part.seen.target] = False
     assert votes[unseen].unique().tolist() == [float(found[1].by_sample.mean())]
+
+
+def test_the_same_samples_are_checked_once_and_others_anew(monkeypatch):
+    x, _ = features(validation=60, target=80)
+    first = fit_panel_checks(x, 2, Seeds(0))
+    with monkeypatch.context() as broken:
+        broken.setattr(panel_checks, "fit_panel", None)  # nobody fits anything
+        assert fit_panel_checks(replace(x, target=x.target.clone()), 2, Seeds(0)) is first
+    moved = replace(x, target=x.target + 0.5)
+    others = [fit_panel_checks(*other) for other in ((moved, 2, Seeds(0)), (x, 2, Seeds(1)), (x, 3, Seeds(0)))]
+    assert all(other is not first for other in others)
+    fit_panel_checks(replace(x, target=x.target - 0.5), 2, Seeds(0))
+    again = fit_panel_checks(x, 2, Seeds(0))  # forgotten by now, and the same
+    assert again is not first
+    assert torch.equal(again.panel.consensus(), first.panel.consensus())
