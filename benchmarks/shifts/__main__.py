@@ -42,6 +42,7 @@ def measure(task: ShiftTask, seed: int) -> dict[str, Any]:
     assert adapted.trust is not None
     assert adapted.source_only is not None
     assert adapted.right is not None
+    assert adapted.predictions is not None
     truth = torch.from_numpy(shift.truth)
     judged = next(record for record in adapted.history if record.validators)  # source-only
     right = (prediction.labels == truth).double()
@@ -59,6 +60,7 @@ def measure(task: ShiftTask, seed: int) -> dict[str, Any]:
         "kind": task.kind,
         "seed": seed,
         "source_count": len(shift.labels),
+        "validation_count": len(adapted.predictions.labels),
         "target_count": len(shift.truth),
         "unknown": float((shift.truth < 0).mean()),
         "source_accuracy": judged.source.accuracy,

@@ -10,6 +10,8 @@ from typing import Any
 
 import numpy as np
 
+from calida.estimation import Counts, Estimate, Widths, empirical_interval
+
 Row = dict[str, Any]
 _BASES = (0.02, 0.05, 0.1, 0.2)
 _LEVEL = 0.9
@@ -155,37 +157,41 @@ def _table(head: Sequence[str], lines: Sequence[Sequence[str]]) -> str:
 
 def left_out_intervals(rows: Sequence[Row]) -> list[tuple[bool, float]]:
     """Whether each interval holds the truth, and its width, fitted without the task's own data set."""
-    found = []
-    for row in rows:
-        others = [one for one in rows if one["data_set"] != row["data_set"]]
-        found.append(_interval(row, *fit(others)))
-    return found
+    names = {row["data_set"] for row in rows}
+    fitted = {name: fit([row for row in rows if row["data_set"] != name]) for name in names}
+    found = [(row, _interval(row, fitted[row["data_set"]])) for row in rows]
+    return [(one.low <= row["returned"] <= one.high, one.high - one.low) for row, one in found]
 
 
-def _interval(row: Row, base: float, factor: float) -> tuple[bool, float]:
-    half = factor * _scale(row, base)
-    low, high = max(row["estimate"] - half, 0.0), min(row["estimate"] + half, 1.0)
-    return low <= row["returned"] <= high, high - low
+def _interval(row: Row, widths: Widths) -> Estimate:
+    counts = Counts(row["source_count"], row["validation_count"], row["target_count"])
+    return empirical_interval(row["estimate"], _apart(row), counts, widths)
 
 
-def _scale(row: Row, base: float) -> float:
-    apart = 1.0 if row["apart"] is None else row["apart"]
-    return max(float(apart), 0.05) * (base + 1 / math.sqrt(row["source_count"]))
+def _apart(row: Row) -> float:
+    return 1.0 if row["apart"] is None else float(row["apart"])
 
 
-def fit(rows: Sequence[Row]) -> tuple[float, float]:
-    """Base and factor: the narrowest intervals, on average, that hold the truth in 90 % of these runs."""
-    best = (math.inf, 0.0, 0.0)
+def fit(rows: Sequence[Row]) -> Widths:
+    """The narrowest intervals, on average, that hold the truth in 90 % of these runs."""
+    best = (math.inf, Widths(0.0, 0.0))
     for base in _BASES:
-        scales = np.array([_scale(row, base) for row in rows])
-        off = np.array([abs(row["estimate"] - row["returned"]) for row in rows])
-        factor = float(np.quantile(off / scales, min(_LEVEL * (1 + 1 / len(rows)), 1.0)))
-        best = min(best, (float(np.mean(factor * scales)), base, factor))
-    return best[1], best[2]
+        needed = []
+        for row in rows:
+            chance = _interval(row, Widths(base, 0.0))
+            end = chance.high if row["returned"] > row["estimate"] else chance.low
+            beyond = (row["returned"] - row["estimate"]) ** 2 - (end - row["estimate"]) ** 2
+            # What comes on top of chance, over what one unit of the factor gives; domains that mix give next to none.
+            unit = max(_apart(row), 0.05) * (base + 1 / math.sqrt(row["source_count"]))
+            needed.append(math.sqrt(max(beyond, 0.0)) / unit)
+        widths = Widths(base, float(np.quantile(needed, min(_LEVEL * (1 + 1 / len(rows)), 1.0))))
+        mean = float(np.mean([one.high - one.low for one in (_interval(row, widths) for row in rows)]))
+        best = min(best, (mean, widths))
+    return best[1]
 
 
 def write_widths(rows: Sequence[Row], out: Path) -> str:
     """Fit on all closed-set tasks and write the table."""
-    base, factor = fit([row for row in rows if row["kind"] in CLOSED])
-    out.write_text(json.dumps({"base": base, "factor": round(factor, 3)}) + "\n", encoding="utf-8")
-    return f"base {base}, factor {factor:.3f}"
+    widths = fit([row for row in rows if row["kind"] in CLOSED])
+    out.write_text(json.dumps({"base": widths.base, "factor": round(widths.factor, 3)}) + "\n", encoding="utf-8")
+    return f"base {widths.base}, factor {widths.factor:.3f}"

@@ -20,6 +20,7 @@ from calida.estimation import (
     fit_temperature,
     name_calibration,
 )
+from calida.estimation.temperature import lowest_temperature
 from calida.objective import Weighted
 from calida.panel import MEMBERS
 from calida.run_warnings import WarningCode
@@ -214,8 +215,11 @@ def test_each_calibration_finds_its_temperature_on_the_returned_round(tmp_path):
         assert again.trust.calibration == name
         assert again.temperature == pytest.approx(CALIBRATIONS[name].temperature(data), rel=1e-4)
         assert again.trust.accuracy == first.trust.accuracy  # by agreement, whatever the calibration
-        if name == "matched":
-            assert float(again.predict(TARGET).confidence.mean()) == pytest.approx(again.trust.accuracy.value, abs=1e-3)
+        if name == "matched":  # unless so few held-out samples allow no sharpening
+            confidence = float(again.predict(TARGET).confidence.mean())
+            assert confidence <= again.trust.accuracy.value + 1e-3
+            bounded = again.temperature == lowest_temperature(len(predictions.labels))
+            assert bounded or confidence == pytest.approx(again.trust.accuracy.value, abs=1e-3)
         if name == "source":
             held = view.validation
             fitted = fit_temperature(first.predict(held.x, raw=True).log_probs, held.y)

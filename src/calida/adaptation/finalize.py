@@ -17,6 +17,7 @@ from calida.estimation import (
     DEFAULT_CALIBRATION,
     AgreementEstimate,
     CalibrationData,
+    Counts,
     Estimate,
     averaged,
     choose_by_agreement,
@@ -50,6 +51,7 @@ from calida.validation import (
 # Of accuracy from source to target. Among 90 tasks of benchmarks/shifts (seed 0), 8 of 10 with unknown classes and all
 # of 10 nonsense targets have an alarm, and none of 6 whose domains are drawn alike.
 _FAR = 0.1
+_FEW = 100  # samples of a domain
 _MOVED = 0.05  # of the target, beyond the interval of a class share
 
 
@@ -110,7 +112,8 @@ def finalize(
     predictions, estimate = chosen.predictions, chosen.estimate
     mixed = run.predictor.mix(run.model, predictions.target.labels, PSEUDOCAL_SHARE)
     data = CalibrationData(predictions, mixed, offsets, None if estimate is None else estimate.value)
-    accuracy = _estimate(data, chosen.checks, estimate, images)
+    counts = Counts(len(domains.source.y) + len(domains.validation.y), len(domains.validation.y), len(domains.target))
+    accuracy = _estimate(data, counts, chosen, images)
     data = replace(data, accuracy=None if estimate is None else accuracy.value)
     named = name_calibration(options.calibration, images, estimate is not None)
     temperature = CALIBRATIONS[named].temperature(data)
@@ -159,14 +162,13 @@ def _findings(
         *([] if chosen.estimate is None else _falls(predictions, accuracy)),
         *_moved_shares(predictions, domains, run.predictor.seeds, class_names),
         *(chosen.checks.findings if chosen.checks else ()),
+        *_few_samples(domains),
         *warnings_of(run.history, class_names),
     ]
 
 
-def _estimate(
-    data: CalibrationData, checks: PanelChecks | None, found: AgreementEstimate | None, images: bool
-) -> Estimate:
-    """By agreement where check classifiers were asked, by confidence where not.
+def _estimate(data: CalibrationData, counts: Counts, chosen: _Chosen, images: bool) -> Estimate:
+    """By agreement where check classifiers were asked, by confidence where not; of a few samples nobody can tell much.
 
     A network that was trained on images brings its own features, in which all check classifiers see what it sees.
     There, what it makes of two images laid over each other is a second witness, and counts as much.
@@ -174,10 +176,14 @@ def _estimate(
     by_confidence = estimate_accuracy(
         data, CALIBRATIONS[name_calibration(DEFAULT_CALIBRATION, images, False)].temperature
     )
+    checks, found = chosen.checks, chosen.estimate
     if checks is None or found is None:
-        return by_confidence
+        if min(counts.source, counts.target) >= FEWEST_TO_CHECK:
+            return by_confidence
+        widest = empirical_interval(by_confidence.value, 1.0, counts, fitted_widths())
+        return widest.reaching(by_confidence.low).reaching(by_confidence.high)
     value = (found.value + by_confidence.value) / 2 if images else found.value
-    interval = empirical_interval(value, checks.apart, checks.source_count, len(data.target), fitted_widths())
+    interval = empirical_interval(value, checks.apart, counts, fitted_widths())
     return interval.reaching(found.value).reaching(by_confidence.value) if images else interval
 
 
@@ -187,6 +193,12 @@ def _falls(predictions: DomainPredictions, target: Estimate) -> list[RunWarning]
     if source - target.value <= _FAR:
         return []
     return [RunWarning(WarningCode.ACCURACY_FALLS, {"source": source, "target": target.value})]
+
+
+def _few_samples(domains: Domains) -> list[RunWarning]:
+    counts = {"The source": len(domains.source.y) + len(domains.validation.y), "The target": len(domains.target)}
+    found = [{"domain": domain, "count": count} for domain, count in counts.items() if count < _FEW]
+    return [RunWarning(WarningCode.FEW_SAMPLES, values) for values in found]
 
 
 def _moved_shares(

@@ -18,8 +18,7 @@ from calida.validation import DomainPredictions
 
 _APART = 0.9  # of pairs told apart, from which domains hardly meet
 _CONTESTED = 0.05  # of the target: none of the data sets whose domains are drawn alike comes near
-_OUTSIDE = 0.2
-_FEW = 100
+_OUTSIDE = 1 / 3
 FEWEST_TO_CHECK = 60  # samples of a domain
 _KEPT = 4  # panels
 _MOST = 10_000  # of a domain that the panel is asked about: its graph's time grows with their square
@@ -45,7 +44,6 @@ class PanelChecks:
 
     panel: Panel
     apart: float
-    source_count: int
     findings: tuple[RunWarning, ...]
     seen: PanelRows
 
@@ -89,7 +87,6 @@ def _digest(part: Tensor) -> tuple[Any, ...]:
 
 
 def _fit(x: PanelFeatures, num_classes: int, seeds: Seeds) -> PanelChecks:
-    count = len(x.labels) + len(x.validation_labels)
     seen = PanelRows(_some(len(x.validation), seeds, "validation"), _some(len(x.target), seeds, "target"))
     x = replace(
         x,
@@ -99,7 +96,7 @@ def _fit(x: PanelFeatures, num_classes: int, seeds: Seeds) -> PanelChecks:
     )
     gap = domain_gap(x.source, x.target, seeds)
     panel = fit_panel(x.source, x.labels, x.validation, x.validation_labels, x.target, num_classes, seeds, gap.apart)
-    return PanelChecks(panel, gap.apart, count, tuple(_findings(x, panel, gap.auc, seeds)), seen)
+    return PanelChecks(panel, gap.apart, tuple(_findings(x, panel, gap.auc, seeds)), seen)
 
 
 def _some(count: int, seeds: Seeds, name: str) -> Tensor:
@@ -117,7 +114,4 @@ def _findings(x: PanelFeatures, panel: Panel, auc: float, seeds: Seeds) -> list[
         found.append(RunWarning(WarningCode.OUTSIDE, {"share": share}))
     if auc > _APART:
         found.append(RunWarning(WarningCode.DOMAINS_APART, {"auc": auc}))
-    for domain, count in {"The source": len(x.labels) + len(x.validation_labels), "The target": len(x.target)}.items():
-        if count < _FEW:
-            found.append(RunWarning(WarningCode.FEW_SAMPLES, {"domain": domain, "count": count}))
     return found

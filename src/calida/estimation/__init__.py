@@ -20,7 +20,7 @@ from calida.estimation.estimate import (
     thresholded_confidence,
     with_interval,
 )
-from calida.estimation.interval import Widths, empirical_interval, fitted_widths
+from calida.estimation.interval import Counts, Widths, empirical_interval, fitted_widths
 from calida.estimation.labeling import (
     LABEL_LEVEL,
     LabelDesign,
@@ -55,6 +55,7 @@ __all__ = [
     "AgreementEstimate",
     "Calibration",
     "CalibrationData",
+    "Counts",
     "Estimate",
     "LabelDesign",
     "SetCalibration",

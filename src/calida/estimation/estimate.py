@@ -61,7 +61,7 @@ def estimate_accuracy(
     """
     values = {name: estimate(data) for name, estimate in ESTIMATES.items() if name != DEFAULT_ESTIMATE}
     values[DEFAULT_ESTIMATE] = mean_confidence(temper(data.target, temperature(data)))
-    return with_interval(values, len(data.target))
+    return with_interval(values, max(min(len(data.labels), len(data.target)), 1))
 
 
 def with_interval(values: Mapping[str, float], count: int) -> Estimate:

@@ -30,14 +30,27 @@ def fitted_widths() -> Widths:
     return Widths(**json.loads(files("calida.estimation").joinpath("widths.json").read_text(encoding="utf-8")))
 
 
-def empirical_interval(value: float, apart: float, source_count: int, target_count: int, widths: Widths) -> Estimate:
+class Counts(NamedTuple):
+    """Samples that an estimate rests on: all with labels, those of them that were held out, and the target's."""
+
+    source: int
+    validation: int
+    target: int
+
+    @property
+    def fewest(self) -> int:
+        """What chance depends on: accuracy on source is known from held-out samples alone."""
+        return max(min(self.validation, self.target), 1)
+
+
+def empirical_interval(value: float, apart: float, counts: Counts, widths: Widths) -> Estimate:
     """An estimate with its 90 % interval.
 
     Where the domains mix (`apart` 0), it is what chance leaves of so many samples. Where they are apart, what other
     shifts had to be widened by comes on top.
     """
-    low, high = wilson(value, min(source_count, target_count), 1.645)
-    more = apart * widths.factor * (widths.base + 1 / math.sqrt(max(source_count, 1)))
+    low, high = wilson(value, counts.fewest, 1.645)
+    more = apart * widths.factor * (widths.base + 1 / math.sqrt(max(counts.source, 1)))
     return Estimate(
         value, max(0.0, value - math.hypot(value - low, more)), min(1.0, value + math.hypot(high - value, more))
     )

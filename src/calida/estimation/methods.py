@@ -14,7 +14,7 @@ from calida.estimation.calibration_data import (
     transcal_temperature,
 )
 from calida.estimation.estimate import confidence_difference, thresholded_confidence
-from calida.estimation.temperature import match_confidence
+from calida.estimation.temperature import lowest_temperature, match_confidence
 
 
 @dataclass(frozen=True)
@@ -28,7 +28,8 @@ class Calibration:
 def matched_temperature(data: CalibrationData) -> float:
     """At which mean confidence on target is its estimated accuracy, by agreement or else by confidences on source."""
     if data.accuracy is not None:
-        return match_confidence(data.target, data.accuracy)
+        # An estimate that rests on a few held-out samples is no reason to sharpen.
+        return max(match_confidence(data.target, data.accuracy), lowest_temperature(len(data.labels)))
     estimates = [estimate(data) for estimate in (thresholded_confidence, confidence_difference)]
     return match_confidence(data.target, sum(estimates) / len(estimates))
 

@@ -25,7 +25,7 @@ def fit_temperature(log_probs: Tensor, labels: Tensor) -> float:
 
 def lowest_temperature(count: float) -> float:
     """How far so many samples allow to sharpen: not at all up to 30 of them, to 0.1 from 300 on."""
-    return min(max(LOWEST, _SAMPLES_TO_SHARPEN / count), 1.0)
+    return min(max(LOWEST, _SAMPLES_TO_SHARPEN / max(count, 1)), 1.0)
 
 
 def match_confidence(log_probs: Tensor, accuracy: float) -> float:
