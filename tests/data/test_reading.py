@@ -400,3 +400,9 @@ def test_transparent_parts_are_white_and_turned_photos_upright(tmp_path):
     exif[0x0112] = 6  # the camera was turned by 90 degrees
     Image.new("RGB", (8, 4)).save(tmp_path / "turned.jpg", exif=exif)
     assert decode_image(tmp_path / "turned.jpg", 3).shape == (3, 8, 4)
+
+
+def test_rows_of_gaps_keep_their_place_and_blank_lines_are_none(tmp_path):
+    (tmp_path / "gaps.csv").write_text("\na,b,name\n1,2,x\n\n3,,y\n,,\n4,5,z\n,,\n\n")
+    frame = read_collection(str(tmp_path / "gaps.csv"), Seeds(0), False).frame
+    assert frame.rows() == [(1, 2, "x"), (3, None, "y"), (None, None, None), (4, 5, "z")]

@@ -39,6 +39,13 @@ def read_cells(path: Path, most: int | None = None) -> list[list[str]]:
         raise not_text(path, error) from None
 
 
+def blank_lines(path: Path) -> list[bool]:
+    """Whether each row of a file, from the first that is not blank, has nothing in it, not even separators."""
+    with path.open(newline="", encoding=encoding_of(path)) as file:
+        blank = [not any(row) and len(row) < 2 for row in csv.reader(file, delimiter=separator_of(path))]
+    return blank[blank.index(False) :] if False in blank else []
+
+
 def refuse_twice(columns: Sequence[str], origin: str) -> None:
     """Refuse a header that names a column twice: nobody can tell which of the two is meant."""
     twice = [name for name, count in Counter(columns).items() if count > 1]

@@ -9,7 +9,14 @@ from typing import Any, NamedTuple
 import polars as pl
 
 from calida.data.files.collection import Collection
-from calida.data.files.delimited_text import encoding_of, not_text, read_cells, refuse_twice, separator_of
+from calida.data.files.delimited_text import (
+    blank_lines,
+    encoding_of,
+    not_text,
+    read_cells,
+    refuse_twice,
+    separator_of,
+)
 from calida.data.tables.preparation import ColumnChoice, TablePreparation, listed
 from calida.data.tables.values import MISSING
 from calida.errors import InputError
@@ -131,8 +138,24 @@ def _read_text(path: Path, words: Container[str | None], numbers: bool) -> pl.Da
         frame = pl.read_csv(path.read_text(encoding).encode(), **options)
     else:
         frame = pl.read_csv(path, **options)
-    # A blank line is no row; in a single column it may as well be a value that is missing.
-    return frame if frame.width < 2 else frame.filter(~pl.all_horizontal(pl.all().is_null()))
+    return _without_blank_lines(frame, path)
+
+
+def _without_blank_lines(frame: pl.DataFrame, path: Path) -> pl.DataFrame:
+    """A blank line is no row; in a single column it may as well be a value that is missing.
+
+    A line of separators is a row of gaps, and stays: rows are known by their place. At the end of a file it is what
+    spreadsheets leave behind.
+    """
+    if frame.width < 2:
+        return frame
+    filled = (~frame.select(pl.all_horizontal(pl.all().is_null())).to_series()).to_list()
+    count = max((row + 1 for row, some in enumerate(filled) if some), default=0)
+    if all(filled[:count]):
+        return frame.head(count)
+    blank = blank_lines(path)[1 : count + 1]  # after the header
+    known = blank if len(blank) == count else [True] * count
+    return frame.head(count).filter([some or not none for some, none in zip(filled, known, strict=False)])
 
 
 def label_words(column: pl.Series, place: str, what: str = "label column") -> list[str]:
