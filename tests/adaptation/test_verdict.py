@@ -3,6 +3,7 @@
 import re
 import shlex
 import string
+from dataclasses import replace
 
 import pytest
 
@@ -77,15 +78,31 @@ def test_the_most_important_finding_comes_first_and_once():
 
 def test_labels_that_the_estimate_misses_are_the_headline():
     for measured, level in ((0.6, Level.BAD), (0.97, Level.CARE)):
-        verdict = judge(given(MIDDLING, ALARM, measured=labels(0.5, measured, 1)))
+        verdict = judge(given(MIDDLING, CARE, measured=labels(0.5, measured, 1)))
         assert verdict.level == level
         assert verdict.headline == str(verdict.finding)
         assert f"{measured:.1%}" in verdict.headline
         assert "80.0%" in verdict.headline
-        assert verdict.findings[1] == ALARM
+        assert verdict.findings[1] == CARE
     near = judge(given(MIDDLING, measured=labels(0.5, 0.65, 0, 50, 0.1)))  # 55 to 75 % reaches the interval
     assert near.missed is None
     assert judge(given(MIDDLING, measured=labels(0.5, 0.6, 0, 50, 0.1))).missed is not None
+
+
+def test_what_labels_have_answered_worries_nobody():
+    falls = RunWarning(WarningCode.ACCURACY_FALLS, {"source": 0.99, "target": 0.7})
+    assert judge(given(GOOD, falls, ALARM)).findings == (falls, ALARM)
+    few = judge(given(GOOD, falls, ALARM, measured=labels(0.7, 0.9, 1, 50, 0.1)))
+    assert few.findings == (ALARM,)  # a few labels say how often it is right, and nothing of the rest
+    every = judge(given(GOOD, falls, ALARM, measured=labels(0.7, 0.95, 1)))
+    assert every.findings == ()
+    assert every.use.level == Level.GOOD
+
+
+def test_no_more_samples_are_to_be_labelled_than_there_are():
+    evidence = replace(given(MIDDLING, measured=labels(0.7, 0.8, 0, 20, 0.2)), samples=140)
+    assert judge(evidence).action.words == "Label all of the target."
+    assert "--budget 140" in judge(evidence).action.command
 
 
 HELPED = {

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Any
 
@@ -139,14 +139,26 @@ class Verdict:
 
 
 _MISSED = (WarningCode.ESTIMATE_TOO_HIGH, WarningCode.ESTIMATE_TOO_LOW)
+# What labels settle: a fall that was expected, by a few of them; what might be wrong with the target, by all.
+_SETTLED_BY_SOME = (WarningCode.ACCURACY_FALLS, WarningCode.OVERCONFIDENT)
+_SETTLED_BY_ALL = (*_SETTLED_BY_SOME, WarningCode.OUTSIDE, WarningCode.CONTESTED, WarningCode.DOMAINS_APART)
 
 
 def judge(evidence: Evidence) -> Verdict:
     """Weigh it: labels before estimates, alarms before figures."""
     missed = _miss(evidence)
+    evidence = replace(evidence, findings=_unsettled(evidence))
     findings = (*([missed] if missed else []), *by_severity(evidence.findings))
     use = _can_be_used(evidence)
     return Verdict(use, _has_helped(evidence), _estimate_words(evidence), _next(evidence, use), findings)
+
+
+def _unsettled(evidence: Evidence) -> list[RunWarning]:
+    """Findings that no label has answered."""
+    if evidence.measured is None:
+        return list(evidence.findings)
+    settled = _SETTLED_BY_ALL if evidence.measured.all else _SETTLED_BY_SOME
+    return [one for one in evidence.findings if one.code not in settled]
 
 
 def in_words(share: float) -> str:
@@ -255,7 +267,7 @@ def _helped_by_signs(decision: Decision) -> Answer:
         words = "Only the classes' frequencies differ. The classifier was told them, and nothing else was changed."
         return Answer(Level.NEUTRAL, "Little to adapt", words)
     if reason == Reason.NO_SHIFT:
-        words = "The domains hardly differ, so you get the classifier as it was before."
+        words = "Nothing is left to adapt to, so you get the classifier as it was before."
         return Answer(Level.NEUTRAL, "Nothing to adapt", words)
     if returned == Returned.SOURCE_ONLY:
         return Answer(Level.NEUTRAL, "No sign of it", "You get the classifier as it was before.")
@@ -300,9 +312,10 @@ def _next(evidence: Evidence, use: Answer) -> Action:
         words = f"Use it with abstention at {SURE:.0%}: about {_wrong(1 - evidence.sure)} wrong answers in 100."
         return Action(words.replace("%", " %"), f"calida predict {run} NEW_DATA --coverage {SURE} --out new.csv")
     if measured is not None and not measured.all:
-        place = shlex.quote(f"{evidence.run}/label-{_LARGER_BUDGET}")
-        words = f"Label {_LARGER_BUDGET} more."
-        return Action(words, f"calida label {run} --budget {_LARGER_BUDGET} --out {place}")
+        budget = min(_LARGER_BUDGET, evidence.samples)
+        words = f"Label {budget}." if budget < evidence.samples else "Label all of the target."
+        place = shlex.quote(f"{evidence.run}/label-{budget}")
+        return Action(words, f"calida label {run} --budget {budget} --out {place}")
     if measured is not None:
         return Action("Look at the likely errors below.", f"calida report {run}")
     budget = min(BUDGET, evidence.samples)

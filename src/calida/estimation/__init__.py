@@ -8,7 +8,7 @@ from calida.estimation.calibration_data import (
     transcal_temperature,
 )
 from calida.estimation.choosing import averaged, choose_by_agreement, gains_by_view
-from calida.estimation.correctness import probability_right
+from calida.estimation.correctness import probability_right, with_mean
 from calida.estimation.disagreement import disagreement_floor
 from calida.estimation.estimate import (
     DEFAULT_ESTIMATE,
@@ -88,4 +88,5 @@ __all__ = [
     "transcal_temperature",
     "weighted_quantile",
     "with_interval",
+    "with_mean",
 ]

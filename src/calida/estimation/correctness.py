@@ -13,7 +13,15 @@ _LEAST = 0.02
 
 def probability_right(votes: Tensor, confidence: Tensor, accuracy: float) -> Tensor:
     """From shares of the panel that agree, [N], and confidences, [N]: probabilities whose mean is the accuracy."""
-    score = _VOTE * _log_odds(votes) + _CONFIDENCE * _log_odds(confidence)
+    return _with_mean(_VOTE * _log_odds(votes) + _CONFIDENCE * _log_odds(confidence), accuracy)
+
+
+def with_mean(probabilities: Tensor, accuracy: float) -> Tensor:
+    """The same order of probabilities, [N], moved by one step of log-odds so that their mean is the accuracy."""
+    return _with_mean(torch.logit(probabilities.double(), eps=1e-9), accuracy)
+
+
+def _with_mean(score: Tensor, accuracy: float) -> Tensor:
     low, high = -30.0, 30.0
     for _ in range(60):
         middle = (low + high) / 2

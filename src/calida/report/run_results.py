@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from calida.adaptation import Trust
+from calida.estimation import with_mean
 from calida.report.run_predictions import RunPredictions
 from calida.run_warnings import RunWarning
 from calida.training import SOURCE_PHASE
@@ -82,10 +83,15 @@ class RunResults:
 
     @cached_property
     def probability_right(self) -> Tensor:
-        """How likely each answer is right: by the panel where one was asked, else by its own probability. [N]"""
+        """How likely each answer is right: by the panel where one was asked, else by its own probability. [N]
+
+        Where a few labels are known, the mean is what they say.
+        """
+        right = torch.from_numpy(self.predictions.after.target).double().amax(-1).exp()
         if len(self.predictions.right):
-            return torch.from_numpy(self.predictions.right).double()
-        return torch.from_numpy(self.predictions.after.target).double().amax(-1).exp()
+            right = torch.from_numpy(self.predictions.right).double()
+        labeled = self.metrics.get("labeled")
+        return right if labeled is None else with_mean(right, labeled["adapted"]["value"])
 
     @property
     def fell_back(self) -> bool:
