@@ -18,6 +18,7 @@ from safetensors.torch import load_file
 import calida
 from calida.adaptation import in_words
 from calida.data import listed_labels
+from calida.run_warnings import WarningCode
 
 SETTINGS = {"epochs": 2, "min_batches_per_epoch": 1, "rounds": 1, "min_batches_per_round": 1, "batch_size": 16}
 QUICK = {
@@ -313,3 +314,13 @@ def test_a_model_of_arrays_says_that_it_reads_arrays(tmp_path):
     adapted = calida.adapt((BLOBS, np.arange(90) % 3), BLOBS, "source", epochs=1, guard=False)
     with pytest.raises(calida.InputError, match="trained on arrays"):
         adapted.predict("image.jpg")
+
+
+def test_frames_warn_of_columns_and_findings_name_them():
+    frame = pl.DataFrame({"east": BLOBS[:, 0], "north": BLOBS[:, 1], "unit": ["m"] * 90})
+    target = frame.with_columns(pl.col("north") * 30)
+    labelled = frame.with_columns(kind=pl.Series([str(row % 3) for row in range(90)]))
+    with pytest.warns(calida.CalidaWarning, match="left out as .*'unit'"):
+        adapted = calida.adapt(labelled, target, label="kind", **SETTINGS)
+    (scale,) = [one for one in adapted.trust.warnings if one.code == WarningCode.FEATURE_SCALE]
+    assert str(scale).startswith("Feature 'north' is ")

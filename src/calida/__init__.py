@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from calida.adaptation import Adapted, finetune, load
     from calida.errors import (
         CalidaError,
+        CalidaWarning,
         CheckpointError,
         DownloadError,
         InputError,
@@ -33,6 +34,7 @@ __all__ = [
     "Adapted",
     "CalibratedAdapter",
     "CalidaError",
+    "CalidaWarning",
     "CheckpointError",
     "Decision",
     "DownloadError",
@@ -65,6 +67,7 @@ _HOMES = {
     "adaptation": ("Adapted", "finetune", "load"),
     "errors": (
         "CalidaError",
+        "CalidaWarning",
         "CheckpointError",
         "DownloadError",
         "InputError",

@@ -19,7 +19,7 @@ from calida.data import INSIDE, class_indices, collect, is_collected, is_frame, 
 from calida.data.files.numpy_files import label_names
 from calida.data.files.tables import label_words
 from calida.data.tables.frames import as_frame
-from calida.errors import InputError
+from calida.errors import InputError, warn_user
 from calida.launch import is_first
 from calida.objective import Weighted
 from calida.processes import join, telling_reasons
@@ -97,10 +97,11 @@ def adapt(
         if by_name and place is not None:
             if terms or oracle_labels is not None or isinstance(start, Adapted):
                 raise InputError("a run's folder holds names alone: leave out terms, oracle_labels and start, or it")
-            return execute(config, place, resume, follow.observe, follow.tell)[0]
+            return execute(config, place, resume, follow.observe, follow.tell, _warn_of_columns)[0]
         with telling_reasons(), join().first_ahead():
             first = start if isinstance(start, Adapted) else read_start(config)
             data = open_data(config, follow.tell) if by_name else _open(config, source, target, follow.tell)
+        _warn_of_columns(data)
         if oracle_labels is not None:
             data = replace(data, truth=_truth(oracle_labels, data))
         return adapt_data(decided(config, data), data, first, place, resume, follow.observe, terms)
@@ -122,6 +123,14 @@ def _is_read(source: Any, target: Any, options: Mapping[str, Any]) -> bool:
     if reading:
         raise InputError(f"{reading[0]} is for data by name, frames, texts and images, and these are arrays")
     return False
+
+
+def _warn_of_columns(data: RunData) -> None:
+    """What a user may not expect of a table: columns that are left out, and how the target's differ."""
+    source, target = data.source.collection, data.target.collection
+    if source.table is not None:
+        for sentence in (*source.table.warnings(), *target.notes):
+            warn_user(f"table: {sentence}")
 
 
 def _truth(labels: Any, data: RunData) -> Tensor:

@@ -77,8 +77,8 @@ WORDS = {
         "multiplier at its maximum of {maximum:g}."
     ),
     WarningCode.DOMAINS_APART: (
-        "A classifier tells target samples from source samples in {auc:.0%} of pairs: nearly all of the target lies "
-        "where the source has no samples, so estimates rest on how far classifiers of other kinds agree."
+        "A classifier tells target samples from source samples in {auc:.0%} of pairs: few of "
+        "them look alike, so estimates rest on how far classifiers of other kinds agree."
     ),
     WarningCode.CONTESTED: (
         "{share:.0%} of the target lies in groups that classifiers of other kinds cannot agree on: classes that the "

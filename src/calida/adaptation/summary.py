@@ -50,7 +50,7 @@ def as_text(adapted: Adapted) -> str:
     lines = ["Adapted"]
     for name, words in facts_of(adapted):
         wrapped = textwrap.wrap(
-            _visible(words), _WIDTH - _LABELS - 2, max_lines=2, placeholder=" ...", break_on_hyphens=False
+            _visible(words), _WIDTH - _LABELS - 2, max_lines=3, placeholder=" ...", break_on_hyphens=False
         ) or [""]
         first, *more = wrapped
         lines += [f"  {name:<{_LABELS}}{first}", *(" " * (_LABELS + 2) + line for line in more)]

@@ -37,6 +37,7 @@ from calida.report import (
     measure_groups,
     write_report,
 )
+from calida.run_warnings import WarningCode
 from calida.runs.claiming import as_first_says, check_folder, claim_folder
 from calida.runs.config import FORMAT, NO_ENCODER, RunConfig
 from calida.runs.data import ReadingProgress, RunData, domain_seeds, open_data, read_truth
@@ -133,7 +134,20 @@ def adapt_data(
         oracle_labels=data.truth,
         tuning=None if embedded is None else embedded.tuning,
     )
-    return adapted.named((), data.preparation)
+    return _with_columns(adapted.named((), data.preparation), data.source.collection.columns)
+
+
+def _with_columns(adapted: Adapted, columns: Sequence[str]) -> Adapted:
+    """With the names of columns in what was found, where there were numbers of features."""
+    if adapted.trust is None or not columns:
+        return adapted
+    warnings = tuple(
+        replace(one, values={**one.values, "feature": repr(columns[one.values["feature"]])})
+        if one.code == WarningCode.FEATURE_SCALE
+        else one
+        for one in adapted.trust.warnings
+    )
+    return replace(adapted, trust=replace(adapted.trust, warnings=warnings))
 
 
 def decided(config: RunConfig, data: RunData) -> RunConfig:
