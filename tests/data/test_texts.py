@@ -82,3 +82,10 @@ def test_broken_json_lines_and_those_without_a_column_are_named(tmp_path):
     (tmp_path / "broken.jsonl.gz").write_bytes(b"no archive")
     with pytest.raises(InputError, match="cannot be read"):
         read_collection(str(tmp_path / "broken.jsonl.gz"), Seeds(0), False, CHOICE)
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".parquet", ".jsonl", ".jsonl.gz"])
+def test_true_labels_come_in_the_forms_that_texts_do(tmp_path, suffix):
+    path = written(tmp_path, suffix)
+    texts = read_collection(str(path), Seeds(0), False, CHOICE)
+    assert read_labels(str(path), texts, Seeds(0), "verdict") == ["good", "bad", "bad"]

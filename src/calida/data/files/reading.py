@@ -17,8 +17,8 @@ from calida.data.files.image_folders import (
     read_image_list,
 )
 from calida.data.files.numpy_files import array_labels, from_arrays, load_arrays
-from calida.data.files.tables import ROW, TABLE_SUFFIXES, RowRange, read_label_column, read_table
-from calida.data.files.texts import is_json_lines, is_text_folder, read_text_folder, read_text_table
+from calida.data.files.tables import ROW, TABLE_SUFFIXES, RowRange, is_json_lines, read_label_column, read_table
+from calida.data.files.texts import is_text_folder, read_text_folder, read_text_table
 from calida.data.named.store import NAMED, data_folder, named_path, read_named
 from calida.data.tables.preparation import ColumnChoice, TablePreparation
 from calida.errors import InputError

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Container
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -20,8 +21,10 @@ from calida.data.files.delimited_text import (
 from calida.data.tables.preparation import ColumnChoice, TablePreparation, listed
 from calida.data.tables.values import MISSING
 from calida.errors import InputError
+from calida.files import read_gzip
 
 TABLE_SUFFIXES = (".csv", ".tsv", ".parquet")
+_JSON_LINES = (".jsonl", ".ndjson", ".jsonl.gz", ".ndjson.gz")
 ROW = "row"  # the column by which predictions name the samples of a table
 _EXACT = 2**53  # floats below are exact where they are whole
 
@@ -82,6 +85,17 @@ def read_parquet(path: Path, rows: RowRange | None = None) -> pl.DataFrame:
     return pl.read_parquet(path) if rows is None else pl.scan_parquet(path).slice(*rows).collect()
 
 
+def is_json_lines(path: Path) -> bool:
+    """Whether a file's name says that each of its lines is a JSON object."""
+    return path.name.lower().endswith(_JSON_LINES)
+
+
+def read_json_lines(path: Path) -> pl.DataFrame:
+    """A table of JSON objects, one a line, packed or not."""
+    content = read_gzip(path) if path.suffix.lower() == ".gz" else path.read_bytes()
+    return pl.read_ndjson(content, infer_schema_length=None)
+
+
 def row_numbers(frame: pl.DataFrame, rows: RowRange | None) -> list[str]:
     """Rows named by their place in the file."""
     first = 0 if rows is None else rows.start
@@ -113,11 +127,15 @@ def read_label_column(path: Path, label: str, key: str = ROW) -> tuple[list[str]
 def _read(path: Path, words: Container[str | None], numbers: bool = True, rows: RowRange | None = None) -> pl.DataFrame:
     """The table; some columns are read as the words that are written, since 01 and 1 may be two classes."""
     try:
-        is_parquet = path.suffix.lower() == ".parquet"
-        frame = read_parquet(path, rows) if is_parquet else _read_text(path, words, numbers)
+        if is_json_lines(path):
+            frame = read_json_lines(path)
+        elif path.suffix.lower() == ".parquet":
+            frame = read_parquet(path, rows)
+        else:
+            frame = _read_text(path, words, numbers)
     except UnicodeError as error:
         raise not_text(path, error) from None
-    except (pl.exceptions.PolarsError, OSError) as error:
+    except (pl.exceptions.PolarsError, OSError, EOFError, zlib.error) as error:
         raise InputError(f"the table {path} cannot be read: {str(error).splitlines()[0][:200]}") from None
     plain = [column.strip() for column in frame.columns]
     refuse_twice(plain, str(path))

@@ -14,18 +14,11 @@ from calida.data.arrays.samples import Texts
 from calida.data.files.collection import Collection
 from calida.data.files.delimited_text import encoding_of, not_text, read_cells, refuse_twice, separator_of
 from calida.data.files.image_folders import read_folder, visible_files
-from calida.data.files.tables import RowRange, read_parquet, row_numbers
+from calida.data.files.tables import RowRange, is_json_lines, read_json_lines, read_parquet, row_numbers
 from calida.data.tables.preparation import ColumnChoice
 from calida.errors import InputError
-from calida.files import read_gzip
 
-JSON_LINES = (".jsonl", ".ndjson", ".jsonl.gz", ".ndjson.gz")
 _TEXT_SUFFIXES = frozenset((".txt",))
-
-
-def is_json_lines(path: Path) -> bool:
-    """Whether a file's name says that each of its lines is a JSON object."""
-    return path.name.lower().endswith(JSON_LINES)
 
 
 def is_text_folder(folder: Path) -> bool:
@@ -110,8 +103,7 @@ def _read_file(path: Path) -> str:
 def _read_table(path: Path, rows: RowRange | None) -> pl.DataFrame:
     try:
         if is_json_lines(path):
-            content = read_gzip(path) if path.suffix.lower() == ".gz" else path.read_bytes()
-            return pl.read_ndjson(content, infer_schema_length=None)
+            return read_json_lines(path)
         if path.suffix.lower() == ".parquet":
             return read_parquet(path, rows)
         refuse_twice([cell.strip() for cell in next(iter(read_cells(path, 1)), []) if cell.strip()], str(path))
