@@ -1,7 +1,9 @@
 """Every error a user can cause: one class each, one sentence each."""
 
+import difflib
 import inspect
 import warnings
+from collections.abc import Iterable
 
 
 class CalidaError(Exception):
@@ -56,3 +58,11 @@ def warn_user(sentence: str) -> None:
             level = place
         place, frame = place + 1, frame.f_back
     warnings.warn(sentence, CalidaWarning, stacklevel=level + 1)
+
+
+def suggest(name: object, known: Iterable[str], listed: bool = True) -> str:
+    """For the end of a message: the known names that are nearest to one that is not, or, if `listed`, all of them."""
+    names = list(known)
+    if near := difflib.get_close_matches(str(name), names):
+        return f"; did you mean {', '.join(near)}"
+    return f"; there are {', '.join(names)}" if listed else ""

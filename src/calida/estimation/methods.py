@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from calida.errors import InputError
+from calida.errors import InputError, suggest
 from calida.estimation.calibration_data import (
     CalibrationData,
     pseudocal_temperature,
@@ -47,8 +46,7 @@ DEFAULT_CALIBRATION = "auto"
 def check_calibration(name: str) -> None:
     """Refuse the name of no calibration."""
     if name not in (known := [DEFAULT_CALIBRATION, *CALIBRATIONS]):
-        near = difflib.get_close_matches(str(name), known, n=3) or known
-        raise InputError(f"unknown calibration {name!r}; did you mean {', '.join(near)}")
+        raise InputError(f"unknown calibration {name!r}{suggest(name, known)}")
 
 
 def name_calibration(name: str, images: bool, checked: bool) -> str:

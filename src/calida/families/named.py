@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any
 
-from calida.errors import InputError
+from calida.errors import InputError, suggest
 from calida.families.fit import Fit, LinearFit, OpaqueFit
 from calida.families.trees import TreeFit
 
@@ -98,8 +97,7 @@ FAMILIES: dict[str, Family] = {
 def get_family(name: str) -> Family:
     """A family by its name."""
     if name not in FAMILIES:
-        near = difflib.get_close_matches(str(name), FAMILIES, n=3) or list(FAMILIES)
-        raise InputError(f"unknown model {name!r}; did you mean {', '.join(near)}")
+        raise InputError(f"unknown model {name!r}{suggest(name, FAMILIES)}")
     return FAMILIES[name]
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import NamedTuple
@@ -10,7 +9,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
-from calida.errors import InputError
+from calida.errors import InputError, suggest
 from calida.model.tabular import PiecewiseLinear, ResidualBlock
 
 Shape = tuple[int, ...]
@@ -208,10 +207,5 @@ def build_backbone(name: str, shape: Shape) -> Backbone:
     """`dtn`, `lenet`, `compact`, `conv3`, `conv4`, `mlp`, `tabular` or `linear`; or `auto`, by the shape."""
     name = name_backbone(name, shape)
     if name not in BACKBONES:
-        raise InputError(f"unknown backbone {name!r}{_nearest(name, list(BACKBONES))}, or the name of an encoder")
+        raise InputError(f"unknown backbone {name!r}{suggest(name, list(BACKBONES))}, or the name of an encoder")
     return BACKBONES[name](shape)
-
-
-def _nearest(name: str, known: list[str]) -> str:
-    near = difflib.get_close_matches(name, known, n=3) or known[:3]
-    return f"; did you mean {', '.join(near)}"

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import difflib
 import math
 import re
 from typing import Any
 
-from calida.errors import InputError
+from calida.errors import InputError, suggest
 from calida.recipes.recipe import Recipe
 from calida.selection import Ramp
 
@@ -191,5 +190,4 @@ def get_recipe(name: str) -> Recipe:
     match = _PATTERN.fullmatch(name)
     if match and float(match["order"]) > 0:
         return _paper_recipe(bool(match["bayesian"]), float(match["order"]), match["ending"] or "")
-    near = difflib.get_close_matches(name, RECIPES, n=3) or list(RECIPES)
-    raise InputError(f"unknown recipe {name!r}; did you mean {', '.join(near)}, or rer-ORDER for another order")
+    raise InputError(f"unknown recipe {name!r}{suggest(name, RECIPES)}, or rer-ORDER for another order")

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Sequence
 
-from calida.errors import InputError
+from calida.errors import InputError, suggest
 from calida.shift import is_shifted, prior_offsets
 from calida.validation.decision import (
     DEFAULT_RULE,
@@ -25,8 +24,7 @@ def check_rule(rule: str) -> None:
     """Refuse the name of no rule."""
     known = (DEFAULT_RULE, LAST, *VALIDATORS)
     if rule not in known:
-        near = difflib.get_close_matches(str(rule), known, n=3) or known
-        raise InputError(f"unknown choice {rule!r}; did you mean {', '.join(near)}")
+        raise InputError(f"unknown choice {rule!r}{suggest(rule, known)}")
 
 
 def votes(record: RoundRecord, start: RoundRecord) -> list[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Container
+from collections.abc import Container, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -20,7 +20,7 @@ from calida.data.files.delimited_text import (
 )
 from calida.data.tables.preparation import ColumnChoice, TablePreparation, listed
 from calida.data.tables.values import MISSING
-from calida.errors import InputError
+from calida.errors import InputError, suggest
 from calida.files import read_gzip
 
 TABLE_SUFFIXES = (".csv", ".tsv", ".parquet")
@@ -68,7 +68,7 @@ def table_collection(
         if label is None:
             raise InputError(f"{place} is a table: name its label column; it has {listed(frame.columns)}", "label")
         if label not in frame.columns:
-            raise InputError(f"{place} has no column {label!r}; it has {listed(frame.columns)}")
+            raise no_column(place, label, frame.columns)
     labels = label_words(frame[label], place) if labelled and label else None
     frame = frame.drop(label, strict=False) if label else frame
     fitted = table or TablePreparation.fit(frame, labels, choice, place)
@@ -78,6 +78,11 @@ def table_collection(
     names = row_numbers(frame, rows) if named is None else _row_names(frame[named], place)
     samples = fitted.encode(values)
     return Collection(origin or place, samples, names, labels, tuple(notes), table=fitted, frame=frame, id=named)
+
+
+def no_column(place: str, name: str, columns: Sequence[str]) -> InputError:
+    """For a column that a table has not got: those that it has, and the ones with such a name."""
+    return InputError(f"{place} has no column {name!r}; it has {listed(columns)}{suggest(name, columns, listed=False)}")
 
 
 def read_parquet(path: Path, rows: RowRange | None = None) -> pl.DataFrame:
@@ -119,7 +124,7 @@ def read_label_column(path: Path, label: str, key: str = ROW) -> tuple[list[str]
     frame = _read(path, {label}, numbers=False)
     column = frame.columns[0] if len(frame.columns) == 1 else label
     if column not in frame.columns:
-        raise InputError(f"{path} has no column {label!r}; it has {listed(frame.columns)}")
+        raise no_column(str(path), label, frame.columns)
     rows = label_words(frame[key], str(path), "column") if key in frame.columns and column != key else None
     return rows, label_words(frame[column], str(path))
 

@@ -14,7 +14,7 @@ from calida.data.arrays.samples import Texts
 from calida.data.files.collection import Collection
 from calida.data.files.delimited_text import encoding_of, not_text, read_cells, refuse_twice, separator_of
 from calida.data.files.image_folders import read_folder, visible_files
-from calida.data.files.tables import RowRange, is_json_lines, read_json_lines, read_parquet, row_numbers
+from calida.data.files.tables import RowRange, is_json_lines, no_column, read_json_lines, read_parquet, row_numbers
 from calida.data.tables.preparation import ColumnChoice
 from calida.errors import InputError
 
@@ -64,7 +64,7 @@ def text_collection(
         if name is None:
             raise InputError(f"{place} is a table: name its label column; it has {shown}", "label")
         if name not in frame.columns:
-            raise InputError(f"{place} has no column {name!r}; it has {shown}")
+            raise no_column(place, name, frame.columns)
     if not len(frame):
         raise InputError(f"{place} has no rows")
     if frame[column].dtype.is_nested():

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import importlib.util
 import os
 import shutil
@@ -15,7 +14,7 @@ import platformdirs
 from calida.data.files.numpy_files import load_arrays
 from calida.data.named.catalogue import NAMED, Arrays, NamedSet, unpack_visda17
 from calida.data.named.download import PATIENT, Patience, Progress, Remote, download
-from calida.errors import DownloadError, InputError
+from calida.errors import DownloadError, InputError, suggest
 from calida.files import locked
 
 __all__ = ["NAMED", "Arrays", "NamedSet", "data_folder", "fetch_named", "is_present", "named_path", "read_named"]
@@ -127,9 +126,7 @@ def _remove(path: Path) -> None:
 def _named(name: str) -> NamedSet:
     if name in NAMED:
         return NAMED[name]
-    close = difflib.get_close_matches(name, NAMED, n=2)
-    advice = f"did you mean {' or '.join(close)}?" if close else f"there are {', '.join(NAMED)}"
-    raise InputError(f"no set is called {name!r}; {advice}")
+    raise InputError(f"no set is called {name!r}{suggest(name, NAMED)}")
 
 
 def _place(named: NamedSet, folder: Path) -> Path:
