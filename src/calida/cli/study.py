@@ -54,7 +54,8 @@ def study(
     if len(done) > 1:
         names = {str(place / planned[name].folder): name for name in done}
         selection = select_run([place / planned[name].folder for name in done])
-        show_selection(screen, selection)
+        estimates = {run: done[name]["trust"]["accuracy"]["value"] for run, name in names.items()}
+        show_selection(screen, selection, estimates, names)
         screen.say(f"Winner: {names[selection.chosen]}, in {selection.chosen}")
         shown["winner"] = {"name": names[selection.chosen], "run": selection.chosen, "reason": selection.reason}
     screen.result({**shown, "failures": failures})
