@@ -123,6 +123,8 @@ def test_select_chooses_among_runs_and_says_how_far_validators_disagree(place, o
     assert set(said["picks"].values()) <= {"run", "other"}
     assert -1 <= said["agreement"] <= 1
     assert set(said["oracle_accuracy"]) == {"run", "other"}
+    known = {run: json.loads((place / run / "metrics.json").read_text()) for run in ("run", "other")}
+    assert said["estimates"] == {run: metrics["trust"]["accuracy"]["value"] for run, metrics in known.items()}
     best = {run: row[DECIDING] for run, row in said["table"].items()}
     assert best[said["chosen"]] == max(best.values())
     assert "disagree" in succeed("select", "run", "other", cwd=place).stderr or said["agreement"] >= 0.3
