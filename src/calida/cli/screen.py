@@ -53,15 +53,17 @@ class Screen:
         self.console.print(f"[bold]classes[/] {len(data.preparation.classes)}: {plain(shown)}")
 
     def show_result(self, metrics: Metrics) -> None:
-        """Source-only against adapted, side by side."""
-        table = table_of(title="source only against adapted", title_justify="left")
-        for column in ("", "source only", "adapted"):
+        """Source-only against what is returned, side by side, and the verdict."""
+        table = table_of(title="source only against what is returned", title_justify="left")
+        for column in ("", "source only", "returned"):
             table.add_column(column, overflow="fold", justify="left" if not column else "right")
         sides = (metrics["source_only"], metrics["adapted"])
         for name, part, key, form in _ROWS:
             if part in sides[1]:
                 table.add_row(name, *(form.format(side[part][key]) for side in sides))
         self.console.print(table)
+        trust = metrics["trust"]
+        self.console.print(f"[bold]Returned:[/] {plain(trust['returned'])}. {plain(trust['reason'])}")
         if "verdict" in metrics:
             self.show_verdict(metrics["verdict"])
 
