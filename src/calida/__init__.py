@@ -89,7 +89,7 @@ _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 
 
 def __getattr__(name: str) -> "Any":
-    """A public name from its home, or a room of the house as `calida.training`, imported when first asked for."""
+    """A public name, or a subpackage such as `calida.training`, imported when first asked for."""
     if name in _HOME_OF:
         value = getattr(importlib.import_module(f"{__name__}.{_HOME_OF[name]}"), name)
     else:

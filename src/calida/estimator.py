@@ -1,4 +1,4 @@
-"""The scikit-learn face: fit, predict and predict_proba on vectors or frames, with the target as unlabelled samples."""
+"""The scikit-learn estimator: fit, predict and predict_proba on vectors or frames, with the target unlabelled."""
 
 from __future__ import annotations
 

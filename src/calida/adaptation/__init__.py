@@ -1,4 +1,4 @@
-"""The front door for arrays: labelled source and unlabelled target in, an adapted classifier out."""
+"""Adapting on arrays: labelled source and unlabelled target in, an adapted classifier out."""
 
 from calida.adaptation.adapt import adapt, adapt_with
 from calida.adaptation.adapted import Adapted, Trust, load

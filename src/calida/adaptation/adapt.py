@@ -1,4 +1,4 @@
-"""The front door: labelled source and unlabelled target in, an adapted classifier out."""
+"""`adapt` on arrays: labelled source and unlabelled target in, an adapted classifier out."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Arguments of the front door, checked before any work is spent."""
+"""Arguments of `adapt`, checked before any work is spent."""
 
 from __future__ import annotations
 

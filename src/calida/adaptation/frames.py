@@ -1,4 +1,4 @@
-"""Data frames at the front door: their columns become features, as those of a table on disk do."""
+"""Data frames as arguments: their columns become features, as those of a table on disk do."""
 
 from __future__ import annotations
 

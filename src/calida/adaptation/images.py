@@ -1,4 +1,4 @@
-"""The front door for fine-tuning: images in, a classifier out whose backbone is an encoder's network."""
+"""Fine-tuning on arrays: images in, a classifier out whose backbone is an encoder's network."""
 
 from __future__ import annotations
 

@@ -22,18 +22,6 @@ DEMO: dict[str, Any] = {
     "target": "uci-digits",
     "target_labels": "inside",
     "size": 20,
-    # Network, rates and length are those that the README's figures were measured with.
-    "backbone": "compact",
-    "settings": {
-        "epochs": 20,
-        "rounds": 7,
-        "passes": 1,
-        "min_batches_per_epoch": 1,
-        "min_batches_per_round": 1,
-        "pretraining.learning_rate": 2e-3,
-        "pretraining.warmup_fraction": 0.0,
-        "adaptation.learning_rate": 2e-3,
-    },
 }
 _IMAGES = "images"  # the folder of generated parts, within the run's
 

@@ -1,4 +1,4 @@
-"""What the rest of the house asks of a classifier, a network or not."""
+"""What the rest of the package asks of a classifier, a network or not."""
 
 from __future__ import annotations
 
