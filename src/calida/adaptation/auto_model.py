@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -120,9 +121,11 @@ def cross_validated(family: Family, domains: Domains, fitted: Adapted, seeds: Se
     rare = np.bincount(y)[np.unique(y)].min() < _FOLDS
     folds = (KFold if rare else StratifiedKFold)(_FOLDS, shuffle=True, random_state=number)
     right = 0
-    for fit, held in folds.split(x, y):
-        learned = family.fit(x[fit], y[fit], weight[fit], number % 2**31, domains.num_classes)
-        right += int((learned.log_probs(x[held]).argmax(-1).numpy() == y[held]).sum())
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of classes with few samples, which scikit-learn would tell the user
+        for fit, held in folds.split(x, y):
+            learned = family.fit(x[fit], y[fit], weight[fit], number % 2**31, domains.num_classes)
+            right += int((learned.log_probs(x[held]).argmax(-1).numpy() == y[held]).sum())
     return right / len(y)
 
 

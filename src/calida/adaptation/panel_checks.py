@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import warnings
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -73,7 +74,9 @@ def fit_panel_checks(x: PanelFeatures, num_classes: int, seeds: Seeds) -> PanelC
     if key not in _kept:
         while len(_kept) >= _KEPT:
             del _kept[next(iter(_kept))]
-        _kept[key] = _fit(x, num_classes, seeds)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of classes with few samples, which scikit-learn would tell the user
+            _kept[key] = _fit(x, num_classes, seeds)
     return _kept[key]
 
 
