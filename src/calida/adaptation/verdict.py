@@ -141,7 +141,14 @@ class Verdict:
 _MISSED = (WarningCode.ESTIMATE_TOO_HIGH, WarningCode.ESTIMATE_TOO_LOW)
 # What labels settle: a fall that was expected, by a few of them; what might be wrong with the target, by all.
 _SETTLED_BY_SOME = (WarningCode.ACCURACY_FALLS, WarningCode.OVERCONFIDENT)
-_SETTLED_BY_ALL = (*_SETTLED_BY_SOME, WarningCode.OUTSIDE, WarningCode.CONTESTED, WarningCode.DOMAINS_APART)
+_SETTLED_BY_ALL = (
+    *_SETTLED_BY_SOME,
+    WarningCode.OUTSIDE,
+    WarningCode.CONTESTED,
+    WarningCode.DOMAINS_APART,
+    WarningCode.SHARES_MOVED,
+    WarningCode.TOO_CERTAIN,
+)
 
 
 def judge(evidence: Evidence) -> Verdict:

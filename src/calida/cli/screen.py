@@ -62,8 +62,10 @@ class Screen:
             if part in sides[1]:
                 table.add_row(name, *(form.format(side[part][key]) for side in sides))
         self.console.print(table)
-        trust = metrics["trust"]
-        self.console.print(f"[bold]Returned:[/] {plain(trust['returned'])}. {plain(trust['reason'])}")
+        trust, decision = metrics["trust"], metrics["trust"]["decision"]
+        # Where validators have chosen a round, the report has their names and what they say.
+        why = f" {plain(trust['reason'])}" if decision.get("compared") or decision.get("family") else ""
+        self.console.print(f"[bold]Returned:[/] {plain(trust['returned'])}.{why}")
         if "verdict" in metrics:
             self.show_verdict(metrics["verdict"])
 
