@@ -599,3 +599,10 @@ def test_a_search_in_skadas_pipeline(skada):
 def test_skada_is_never_needed():
     package = Path(calida.__file__).parent
     assert not [path for path in package.rglob("*.py") if re.search(r"(import|from) skada", path.read_text())]
+
+
+def test_without_a_target_nothing_is_claimed_of_one():
+    x, y = np.random.default_rng(0).normal(size=(80, 3)), np.arange(80) % 2
+    quick = {"epochs": 2, "rounds": 1}
+    assert calida.CalibratedAdapter(settings=quick).fit(x, y).trust_ is None
+    assert calida.CalibratedAdapter(settings=quick).fit(x, y, X_target=x + 1).trust_.accuracy.value > 0

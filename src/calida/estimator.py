@@ -147,7 +147,7 @@ class CalibratedAdapter(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         )
         self.table_ = None if self.adapted_.preparation is None else self.adapted_.preparation.table
         self.history_ = self.adapted_.history
-        self.trust_ = self.adapted_.trust
+        self.trust_ = None if X_target is None else self.adapted_.trust  # of its own samples it would say too much
         self.target_score_ = merit(DEFAULT_RULE, returned_record(self.history_))
         return self
 
