@@ -15,7 +15,7 @@ from calida.seeds import Seeds
 
 AUTO_PRECISION = "auto"
 _TRIAL_SECONDS = 0.5
-_FEWEST_TURNS = 3
+_FEWEST_TURNS, _MOST_TURNS = 3, 12
 _CLOSE = (0.8, 1.2)  # ratios of times that more turns could still move over the border
 _TRIAL_ROWS = 32  # enough to keep a core busy, few enough for a large network
 _GAIN = 0.95  # of the time of fp32 that bf16 may take: for less than that, nobody should round
@@ -24,8 +24,8 @@ _GAIN = 0.95  # of the time of fp32 that bf16 may take: for less than that, nobo
 def faster_precision(classifier: Classifier, shape: Shape, batch_size: int, seeds: Seeds) -> Precision:
     """bf16 where the device has it and a training pass of this network is faster with it; fp32 otherwise.
 
-    Both are timed in turns, for half a second or until it is clear, and the fastest pass of each counts. Networks on
-    feature vectors are small and stay in fp32. The trial leaves no trace in weights, gradients, statistics or draws.
+    Both are timed in turns until it is clear, for half a second at most, and the fastest pass of each counts. Networks
+    on feature vectors are small and stay in fp32. The trial leaves no trace in weights, statistics or random draws.
     """
     if len(shape) != 3 or not has_bf16(classifier.device):
         return "fp32"
@@ -37,7 +37,7 @@ def faster_precision(classifier: Classifier, shape: Shape, batch_size: int, seed
     classifier.train()
     try:
         with scratch_buffers(classifier), seeds.globally("precision trial", classifier.device):
-            while turns < _FEWEST_TURNS or time.perf_counter() - began < _TRIAL_SECONDS:
+            while turns < _FEWEST_TURNS or (turns < _MOST_TURNS and time.perf_counter() - began < _TRIAL_SECONDS):
                 for precision, least in best.items():
                     classifier.precision = precision
                     best[precision] = min(least, _seconds_of_pass(classifier, inputs))
