@@ -21,7 +21,7 @@ from calida.estimation import (
     transcal_temperature,
 )
 from calida.estimation.temperature import HIGHEST, LOWEST, lowest_temperature
-from calida.uncertainty import mean_confidence, temper, wilson
+from calida.uncertainty import mean_confidence, temper
 
 EVERY = pytest.mark.parametrize("name", CALIBRATIONS)
 
@@ -194,17 +194,25 @@ def test_what_is_left_out_goes_by_the_kind_of_data():
         assert name_calibration(name, images=False, checked=True) == name
 
 
-def test_mixed_pairs_make_no_classifier_surer_than_it_was_ever_seen_to_be(as_grounds):
-    """Right on a quarter of the source and sure of all mixed pairs: no surer on target than chance leaves open."""
+def test_mixed_pairs_sharpen_no_classifier_beyond_what_was_seen_of_it(as_grounds):
+    """Right on a quarter of the source and sure of all mixed pairs: it stays as it is, and is not made surer."""
     generator = torch.Generator().manual_seed(0)
     said = torch.randn(400, 4, generator=generator, dtype=torch.float64).log_softmax(-1)
     labels = torch.randint(4, (400,), generator=generator)
     known = as_grounds(said, labels, said)  # mixed pairs are answered as the classifier answers: all right
     right = float((said.argmax(-1) == labels).double().mean())
-    confidence = mean_confidence(temper(known.target, pseudocal_temperature(known)))
-    assert right < 0.3 < mean_confidence(temper(known.target, fit_temperature(said, said.argmax(-1))))
-    assert confidence == pytest.approx(
-        max(wilson(right, 400)[1], mean_confidence(temper(known.target, HIGHEST))), abs=1e-6
-    )
+    assert right < 0.3 < mean_confidence(said) < mean_confidence(temper(said, fit_temperature(said, said.argmax(-1))))
+    assert pseudocal_temperature(known) == 1.0
     trusted = CalibrationData(known.predictions, known.mixed, accuracy=0.8)  # by classifiers of other kinds
     assert mean_confidence(temper(known.target, pseudocal_temperature(trusted))) == pytest.approx(0.8, abs=1e-6)
+
+
+def test_mixed_pairs_that_ask_for_more_doubt_are_believed(as_grounds):
+    """A target that is easier than the source: what the classifier says of itself is not taken from it."""
+    generator = torch.Generator().manual_seed(0)
+    said = 6 * torch.randn(400, 4, generator=generator, dtype=torch.float64)
+    labels = torch.randint(4, (400,), generator=generator)
+    wrong = torch.rand(400, generator=generator) < 0.3
+    pairs = torch.where(wrong, (said.argmax(-1) + 1) % 4, said.argmax(-1))
+    known = as_grounds(said.log_softmax(-1), labels, said.log_softmax(-1), said.log_softmax(-1), pairs)
+    assert pseudocal_temperature(known) == fit_temperature(said.log_softmax(-1), pairs) > 1

@@ -10,11 +10,10 @@ from torch import Tensor
 
 from calida.estimation.temperature import finite, fit_temperature, lowest_temperature, match_confidence, minimize
 from calida.shift import resample
-from calida.uncertainty import accuracy, mean_confidence, nll, temper, wilson
+from calida.uncertainty import accuracy, nll, temper, wilson
 from calida.validation import DomainPredictions, Mixed, importance_weights, weighted_risk
 
 _ENOUGH = 5000  # target samples for a density ratio
-_ROUNDING = 1e-9
 
 
 @dataclass(frozen=True)
@@ -86,14 +85,14 @@ def pseudocal_temperature(data: CalibrationData) -> float:
 
 
 def _no_surer_than_known(temperature: float, data: CalibrationData) -> float:
-    """At least the temperature whose mean confidence on target is all that was seen of the classifier.
+    """No sharper than what was seen of the classifier allows; where it sharpens nothing, as it is.
 
     Pseudo-labels can contradict what is known: a classifier that is right on a quarter of its source was given a
     temperature of 0.14. It may be as often right on target as on source, with what chance leaves open, or as often as
-    check classifiers agree with it.
+    check classifiers agree with it. Mean confidence may be sharpened up to that, and no further.
     """
-    right = accuracy(data.validation, data.labels)
-    ceiling = max(wilson(right, len(data.labels))[1], data.accuracy or 0.0)
-    if mean_confidence(temper(finite(data.target), temperature)) <= ceiling + _ROUNDING:
+    if temperature >= 1:
         return temperature
-    return match_confidence(data.target, ceiling)
+    right = accuracy(data.validation, data.labels)
+    ceiling = max(wilson(right, max(len(data.labels), 1))[1], data.accuracy or 0.0)
+    return max(temperature, min(match_confidence(data.target, ceiling), 1.0))
