@@ -146,7 +146,7 @@ def _beside(rows: Sequence[Row], others: Sequence[Row]) -> str:
 
 def _table(rows: Sequence[Row]) -> str:
     """A line a task and precision, in the tasks' order."""
-    head = ["task", "precision", "seeds", "source only", "**returned**", "ECE", "estimate off by", "minutes"]
+    head = ["task", "precision", "seeds", "source only", "**returned**", "ECE", "estimate off by", "training, minutes"]
     lines = []
     for name, task in TASKS.items():
         for precision in dict.fromkeys(row["precision"] for row in rows):
@@ -161,9 +161,8 @@ def _table(rows: Sequence[Row]) -> str:
 def _figures(rows: Sequence[Row]) -> list[str]:
     before, after, ece = (Spread.of([row[key] for row in rows]).percent() for key in ("source_only", "returned", "ece"))
     off = sum(abs(row["estimate"]["value"] - row["returned"]) for row in rows) / len(rows)
-    whole = [row["seconds"] for row in rows if not row["resumed"]]
-    minutes = f"{sum(whole) / len(whole) / 60:.1f}" if whole else "-"
-    return [before, f"**{after}**", ece, f"{100 * off:.1f}", minutes]
+    minutes = sum(row["training_seconds"] for row in rows) / len(rows) / 60
+    return [before, f"**{after}**", ece, f"{100 * off:.1f}", f"{minutes:.1f}"]
 
 
 def read(path: Path) -> list[Row]:

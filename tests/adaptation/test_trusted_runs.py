@@ -405,8 +405,11 @@ def test_what_check_classifiers_say_of_the_returned_one_is_kept(tmp_path):
     returned = adapted.predict(TARGET).labels
     for one, opinion in zip(said, checks.panel.opinions, strict=True):
         assert one.target == pytest.approx(float((opinion.target.argmax(-1) == returned).double().mean()))
+    shares = [float((returned == label).double().mean()) for label in range(4)]
+    expected = sum(share * (right or 0) for share, right in zip(shares, adapted.trust.by_class, strict=True))
+    assert expected == pytest.approx(adapted.trust.accuracy.value, abs=1e-6)  # class by class, the whole
     adapted.save(tmp_path)
-    assert calida.load(tmp_path).trust.agreements == said
+    assert calida.load(tmp_path).trust == adapted.trust
 
 
 def features_of_run():

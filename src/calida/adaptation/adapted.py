@@ -63,6 +63,9 @@ class Trust:
     warnings: tuple[RunWarning, ...] = ()  # of the guard
     candidates: Mapping[str, Mapping[str, float]] = field(default_factory=dict)  # recipes, if several were tried
     agreements: tuple[Agreement, ...] = ()  # what each check classifier makes of it, where they were asked
+    by_class: tuple[
+        float | None, ...
+    ] = ()  # of the answers of each class, the share that should be right; None: no such
 
     def __post_init__(self) -> None:
         if not _COLDEST <= self.temperature <= _HOTTEST:

@@ -126,7 +126,15 @@ def finalize(
         return Finalized(trust, predictions, None)
     confidence = predictions.target.tempered(temperature).confidence
     votes = chosen.checks.by_sample(estimate, len(predictions.target))
-    return Finalized(trust, predictions, probability_right(votes, confidence, accuracy.value))
+    right = probability_right(votes, confidence, accuracy.value)
+    by_class = _by_class(right, predictions.target.labels, domains.num_classes)
+    return Finalized(replace(trust, by_class=by_class), predictions, right)
+
+
+def _by_class(right: Tensor, labels: Tensor, classes: int) -> tuple[float | None, ...]:
+    """The mean probability of being right among the answers of each class: [T], [T]."""
+    given = [right[labels == label] for label in range(classes)]
+    return tuple(float(some.mean()) if len(some) else None for some in given)
 
 
 def _choose_by_panel(run: Finished, chosen: _Chosen, checks: PanelChecks) -> _Chosen:
