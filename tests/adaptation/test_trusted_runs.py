@@ -386,8 +386,8 @@ def test_auto_is_resumed_in_the_recipe_that_was_interrupted(automatic, tmp_path)
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
-        ({"choice": "best"}, "unknown choice 'best'; did you mean"),
-        ({"calibration": "plat"}, "unknown calibration 'plat'; did you mean"),
+        ({"choice": "best"}, "unknown choice 'best'; there are default"),
+        ({"calibration": "plat"}, "unknown calibration 'plat'; there are auto"),
     ],
 )
 def test_unknown_names_are_refused_before_any_work(options, sentence, tmp_path):

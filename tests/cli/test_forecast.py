@@ -126,7 +126,7 @@ def test_tables_of_results_fit_80_columns():
     table = {f"runs/a-rather-long-name-of-a-run-{n}": dict.fromkeys(VALIDATORS, 0.5 + n) for n in range(3)}
     picks = {name: f"runs/a-rather-long-name-of-a-run-{n % 3}" for n, name in enumerate(VALIDATORS)}
     screen = watched(Screen())
-    show_selection(screen, Selection(next(iter(table)), table, picks, 0.5))
+    show_selection(screen, Selection(next(iter(table)), table, picks, 0.5), dict.fromkeys(table, 0.9))
     fits(screen.console.file.getvalue())
     screen, tasks = watched(Screen()), PROTOCOLS["main"]
     for one in TABLES.values():

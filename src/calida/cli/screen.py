@@ -62,12 +62,15 @@ class Screen:
             if part in sides[1]:
                 table.add_row(name, *(form.format(side[part][key]) for side in sides))
         self.console.print(table)
-        trust, decision = metrics["trust"], metrics["trust"]["decision"]
-        # Where validators have chosen a round, the report has their names and what they say.
-        why = f" {plain(trust['reason'])}" if decision.get("compared") or decision.get("family") else ""
-        self.console.print(f"[bold]Returned:[/] {plain(trust['returned'])}.{why}")
         if "verdict" in metrics:
+            self.show_returned(metrics["trust"])
             self.show_verdict(metrics["verdict"])
+
+    def show_returned(self, trust: Mapping[str, Any]) -> None:
+        """What is returned, and why; where validators chose a round, the report has their names and what they say."""
+        compared = trust["decision"].get("compared") or trust["decision"].get("family")
+        why = f" {plain(trust['reason'])}" if compared else ""
+        self.console.print(f"[bold]Returned:[/] {plain(trust['returned'])}.{why}")
 
     def show_groups(self, groups: Mapping[str, Any]) -> None:
         """Accuracy for each value of a column, measured with labels."""
