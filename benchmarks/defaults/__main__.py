@@ -23,7 +23,7 @@ from reproduction.markdown import grid
 
 RESULTS, SKADA = Path("results/defaults.jsonl"), Path("results/defaults-skada.jsonl")
 PAGE = Path("docs/results.md")
-_PLACE = r"(?<=<!-- {name} -->\n).*?(?=\n<!-- end -->)"
+_PLACE = r"(?<=<!-- defaults -->\n).*?(?=\n<!-- end -->)"
 Row = dict[str, Any]
 app = typer.Typer(add_completion=False, help=__doc__)
 
@@ -119,29 +119,13 @@ def skada(
 
 
 @app.command()
-def page(results: Path = RESULTS, others: Path = SKADA, page: Path = PAGE) -> None:
-    """Write the tables into the page of results."""
+def page(results: Path = RESULTS, page: Path = PAGE) -> None:
+    """Write the table into the page of results."""
     text = page.read_text(encoding="utf-8")
-    for name, table in {"defaults": _table(read(results)), "skada": _beside(read(results), read(others))}.items():
-        place = re.search(_PLACE.format(name=name), text, re.S)
-        if place is None:
-            raise SystemExit(f"{page} has no place for the table {name}")
-        text = text[: place.start()] + table + text[place.end() :]
-    write_atomically(page, text.encode())
-
-
-def _beside(rows: Sequence[Row], others: Sequence[Row]) -> str:
-    """Ours and skada's on the task that both have, seed 0: the last accuracy, the best, and when each was there."""
-    tasks = {row["task"] for row in others}
-    ours = [{**row, "method": f"**calida**, {row['precision']}", "accuracy": row["returned"]} for row in rows]
-    lines = []
-    for row in [row for row in (*ours, *others) if row["task"] in tasks and row["seed"] == 0]:
-        best = max(right for _, right in row["curve"])
-        first = next((seconds for seconds, right in row["curve"] if right >= 0.98), None)
-        figures = [f"{100 * row['accuracy']:.2f}", f"{100 * row['ece']:.2f}", f"{100 * best:.2f}"]
-        times = [next(seconds for seconds, right in row["curve"] if right == best), first, row["curve"][-1][0]]
-        lines.append([row["method"], *figures, *("-" if one is None else f"{one:.0f}" for one in times)])
-    return grid(["", "accuracy", "ECE", "its best", "s to its best", "s to 98 %", "s in all"], lines)
+    place = re.search(_PLACE, text, re.S)
+    if place is None:
+        raise SystemExit(f"{page} has no place for the table")
+    write_atomically(page, (text[: place.start()] + _table(read(results)) + text[place.end() :]).encode())
 
 
 def _table(rows: Sequence[Row]) -> str:
