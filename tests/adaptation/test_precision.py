@@ -43,6 +43,25 @@ def same(one, other):
     return one.keys() == other.keys() and all(torch.equal(one[name], other[name]) for name in one)
 
 
+@pytest.fixture(autouse=True)
+def cache(tmp_path, monkeypatch):
+    """A folder of the test's own: what one trial has found would decide the next."""
+    monkeypatch.setenv("CALIDA_CACHE", str(tmp_path / "cache"))
+    return tmp_path / "cache"
+
+
+@pytest.mark.parametrize("damaged", [None, "", "[]", '{"a": "fp16"}', "[" * 100_000])
+def test_what_was_found_is_kept_so_that_a_run_can_be_repeated(network, monkeypatch, cache, damaged):
+    monkeypatch.setattr(precision, "has_bf16", lambda device: True)
+    times = iter([1.0, 0.5] * 3 + [0.5, 1.0] * 100)  # another trial would find the opposite
+    monkeypatch.setattr(precision, "_seconds_of_pass", lambda classifier, inputs: next(times))
+    assert [precision.faster_precision(network, SHAPE, 16, Seeds(seed)) for seed in (0, 1)] == ["bf16", "bf16"]
+    assert precision.faster_precision(network, SHAPE, 17, Seeds(0)) == "fp32"  # another batch, another trial
+    if damaged is not None:
+        (cache / "precision.json").write_text(damaged)
+        assert precision.faster_precision(network, SHAPE, 16, Seeds(0)) == "fp32"  # tried anew
+
+
 @pytest.mark.parametrize(("share", "chosen"), [(0.5, "bf16"), (0.94, "bf16"), (0.96, "fp32"), (2.0, "fp32")])
 def test_what_is_faster_is_taken(network, monkeypatch, share, chosen):
     times = iter([9.0, 9.0, 1.0, share, *[5.0] * 10**6])  # the fastest pass of each counts
