@@ -19,7 +19,7 @@ from calida.validation import DomainPredictions
 
 _APART = 0.9  # of pairs told apart, from which domains hardly meet
 _CONTESTED = 0.05  # of the target: none of the data sets whose domains are drawn alike comes near
-_OUTSIDE = 1 / 3
+_OUTSIDE = 1 / 3  # of the target; a fifth alarmed on shifts of which the classifier kept 97 %
 FEWEST_TO_CHECK = 60  # samples of a domain
 _KEPT = 4  # panels
 _MOST = 10_000  # of a domain that the panel is asked about: its graph's time grows with their square
