@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any
 
 from calida.errors import InputError, suggest
 from calida.families.fit import Fit, LinearFit, OpaqueFit
 from calida.families.trees import TreeFit
+from calida.threads import threads_for
 
 NETWORK, OWN = "network", "estimator"
-_SMALL = 4_000_000  # values; threads that wait for each other cost more than they bring below
 
 
 @dataclass(frozen=True)
@@ -29,7 +28,7 @@ class Family:
         estimator = self.make(seed)
         # Weights of 1 say nothing, and finding weighted quantiles takes boosting 15 times as long.
         given = {} if (weight == 1).all() else {"sample_weight": weight}
-        with _threads(x.size):
+        with threads_for(x.size):
             estimator.fit(x, y, **given)
         return store(estimator, num_classes)
 
@@ -52,15 +51,6 @@ def _storing(estimator: Any) -> Callable[[Any, int], Fit]:
     # Exactly these: a subclass may predict in a way of its own, and categories are cut otherwise than numbers.
     cut_as_numbers = getattr(estimator, "categorical_features", None) in (None, "from_dtype")
     return known.get(type(estimator), OpaqueFit) if cut_as_numbers else OpaqueFit
-
-
-def _threads(values: int) -> AbstractContextManager[Any]:
-    """One thread for a small fit: on a busy machine, OpenMP's threads wait for each other far longer than they work."""
-    if values > _SMALL:
-        return nullcontext()
-    from threadpoolctl import threadpool_limits
-
-    return threadpool_limits(1)  # type: ignore[no-any-return]
 
 
 def _logistic(seed: int) -> Any:

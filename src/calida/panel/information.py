@@ -58,7 +58,7 @@ def classify_by_information(
 
 
 def _descend(network: nn.Module, loss: Callable[[], Tensor], steps: int, rate: float) -> None:
-    optimizer = torch.optim.AdamW(network.parameters(), rate, weight_decay=1e-2)
+    optimizer = torch.optim.AdamW(network.parameters(), rate, weight_decay=1e-2, fused=True)
     schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, steps)
     for _ in range(steps):
         optimizer.zero_grad(set_to_none=True)

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from calida.seeds import Seeds
+from calida.threads import threads_for
 
 _MOST = 2000  # rows of each domain
 _FOLDS = 3
@@ -65,9 +66,10 @@ def domain_gap(source: Tensor, target: Tensor, seeds: Seeds) -> DomainGap:
     linear = make_pipeline(StandardScaler(), LogisticRegression(C=0.1, max_iter=200, class_weight="balanced"))
     trees = ExtraTreesClassifier(_TREES, min_samples_leaf=3, class_weight="balanced", random_state=number)
     said = np.zeros((2, len(x)))
-    for fit, held in StratifiedKFold(folds, shuffle=True, random_state=number).split(x, domain):
-        for place, model in enumerate((linear, trees)):
-            said[place, held] = model.fit(x[fit], domain[fit]).predict_proba(x[held])[:, 1]
+    with threads_for(x.size):
+        for fit, held in StratifiedKFold(folds, shuffle=True, random_state=number).split(x, domain):
+            for place, model in enumerate((linear, trees)):
+                said[place, held] = model.fit(x[fit], domain[fit]).predict_proba(x[held])[:, 1]
     areas = [float(roc_auc_score(domain, row)) for row in said]
     scores[rows[1]] = torch.from_numpy(said[int(np.argmax(areas))][domain == 1]).float()
     importance = torch.from_numpy(trees.feature_importances_).float()

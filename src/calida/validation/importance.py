@@ -8,6 +8,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from calida.threads import threads_for
+
 
 def importance_weights(source: Tensor, target: Tensor) -> Tensor:
     """p(target) / p(source) at each source sample by a logistic regression on features: [S, D], [T, D] -> [S].
@@ -21,7 +23,8 @@ def importance_weights(source: Tensor, target: Tensor) -> Tensor:
     spread = both.std(0)
     both = (both - both.mean(0)) / torch.where(spread > 0, spread, 1.0)
     domain = np.repeat([0, 1], [len(source), len(target)])
-    model = LogisticRegression(C=1 / both.shape[1], max_iter=200).fit(both.cpu().numpy(), domain)
+    with threads_for(both.numel()):
+        model = LogisticRegression(C=1 / both.shape[1], max_iter=200).fit(both.cpu().numpy(), domain)
     log_odds = torch.from_numpy(model.decision_function(both[: len(source)].cpu().numpy()))
     return (log_odds + math.log(len(source) / len(target))).exp()
 

@@ -9,6 +9,7 @@ from torch import Tensor
 from torch.nn.functional import normalize
 
 from calida.seeds import Seeds
+from calida.threads import threads_for
 
 
 def neighborhood_density(points: Tensor, temperature: float = 0.05, block: int = 1024) -> float:
@@ -43,7 +44,7 @@ def cluster_information(features: Tensor, labels: Tensor, num_classes: int, seed
     count = min(num_classes, len(features))
     points = normalize(features.double(), dim=-1).cpu().numpy()
     model = KMeans(count, n_init=1, random_state=seeds.integer("clusters") % 2**32)
-    with warnings.catch_warnings():
+    with threads_for(points.size), warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # a collapsed network has fewer points than clusters
         clusters = model.fit_predict(points)
     return float(adjusted_mutual_info_score(labels.cpu().numpy(), clusters))
