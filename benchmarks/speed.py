@@ -5,7 +5,8 @@ runs; and how many samples a second are predicted and embedded.
 
 Every pair is measured side by side, in turns, and reported as the median of the per-round ratios with its range: on a
 shared machine seconds are noise, ratios less so. DTN on 32 x 32 x 3, batch 128, in fp32 unless the line says otherwise.
-A whole run is its steps times what one takes. `benchmarks/rates.py` has rates and whole runs.
+`benchmarks/rates.py` has rates, and trainings as their steps times what one takes; `benchmarks/whole_run.py` has the
+start of the program, embedding beside the bare network, and a run with all that is not training.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from pathlib import Path
 import torch
 
 from benchmarks.rates import print_rates, print_runs
+from benchmarks.whole_run import print_default_run, print_embedding, print_starts
 from calida.allocator import keep_freed_memory
 from calida.data import Labeled, TargetBatch
 from calida.model import Classifier, Network, Precision, Sampled, build_classifier, follow, make_teacher, predict
@@ -261,6 +263,10 @@ def main() -> int:
         compare(f"a pass of adaptation, {backbone}: bf16 / fp32", None, half, full, rounds)
     print_runs()
     print_rates()
+    torch.set_num_threads(options.threads)  # predicting in parts takes one
+    print_starts()
+    print_embedding()
+    print_default_run()
     if options.memory and Path("/proc/self/clear_refs").exists():
         kinds = ("one graph", "ours", "every graph")
         print(f"\npeak extra memory of one gradient variance step, groups of 32 (MB): {' / '.join(kinds)}")

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
+from calida.allocator import keep_freed_memory
 from calida.cli.adapt import adapt
 from calida.cli.data import data_app
 from calida.cli.demo import demo
@@ -34,6 +35,7 @@ app = typer.Typer(
 
 def run() -> None:
     """Run a command; what the user can mend is one sentence and exit code 2."""
+    keep_freed_memory()
     warnings.showwarning = _show_warning
     warnings.simplefilter("always", CalidaWarning)
     try:

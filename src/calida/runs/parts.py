@@ -25,6 +25,7 @@ import torch
 
 from calida.adaptation import Adapted, choose_device, load
 from calida.adaptation.new_samples import prepare_new, read_new
+from calida.allocator import keep_freed_memory
 from calida.data import Collection, ColumnChoice, Loading, Place, RowRange, SavedPreparation, read_collection
 from calida.encoders import Encoder, embed, load_encoder
 from calida.errors import CalidaError, InputError
@@ -243,6 +244,7 @@ def make_part(work: PartWork, part: Part, out: Path) -> PartOutcome:
     with _one_at_a_time, turn(out / f".part-{part.number:06}.lock"):
         if not file.exists():
             torch.set_num_threads(1)  # several parts share the cores, one each
+            keep_freed_memory()
             _write(file, work.compute(_read(work, part), scratch))
             shutil.rmtree(scratch, ignore_errors=True)
     return PartOutcome(part.number, pl.scan_parquet(file).select(pl.len()).collect().item())
