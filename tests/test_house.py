@@ -26,6 +26,7 @@ FLOORS = [
     "spreadsheets",
     "allocator",
     "devices",
+    "threads",
     "workers",
     "launch",
     "watch",

@@ -90,7 +90,7 @@ def train_and_tune(
     resume = resume and place is not None and has_checkpoint(place)
     classifier.precision = images.precision(classifier, recipe, place if resume else None)
     network = replace(network, precision=classifier.precision)
-    checks = task.checks if task.options.guard or recipe.uses_panel else None
+    checks = task.checks if recipe.uses_panel else None
     every = phases(recipe, task.terms)
     last = finetuning_phase(recipe, every[-1], device.type == "cpu")
     history = learned.progress.history
@@ -105,7 +105,7 @@ def train_and_tune(
         place,
         {**images.identity(recipe, network), "continued": digest(*begun.values())},
         observe,
-        images.chooser(checks),
+        images.chooser(recipe),
         panel=None if checks is None else checks.panel,
         panel_rows=None if checks is None else checks.seen,
         continued=Progress(len(every) + needless, history=list(history), source_only=before),

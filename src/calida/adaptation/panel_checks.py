@@ -15,7 +15,7 @@ from calida.panel import Panel, PanelRows, contested_share, fit_panel, outside_s
 from calida.run_warnings import RunWarning, WarningCode
 from calida.seeds import Seeds
 from calida.shift import domain_gap
-from calida.threads import threads_for
+from calida.threads import one_thread
 from calida.validation import DomainPredictions
 
 _APART = 0.9  # of pairs told apart, from which domains hardly meet
@@ -75,7 +75,7 @@ def fit_panel_checks(x: PanelFeatures, num_classes: int, seeds: Seeds) -> PanelC
     if key not in _kept:
         while len(_kept) >= _KEPT:
             del _kept[next(iter(_kept))]
-        with threads_for(x.source.numel() + x.target.numel()), warnings.catch_warnings():
+        with one_thread(), warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of classes with few samples, which scikit-learn would tell the user
             _kept[key] = _fit(x, num_classes, seeds)
     return _kept[key]

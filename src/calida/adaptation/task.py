@@ -73,18 +73,23 @@ class Task:
     def own_backbone(self) -> nn.Module | None:
         return self.options.backbone if isinstance(self.options.backbone, nn.Module) else None
 
-    @cached_property
-    def checks(self) -> PanelChecks | None:
-        """Check classifiers on feature vectors, once for all recipes; images have no features before training.
-
-        Of a few samples nobody can tell anything: there are none then.
-        """
+    @property
+    def can_check(self) -> bool:
+        """Whether samples are feature vectors, and enough: images have none before training."""
         if self.checked_by is not None:
-            return self.checked_by.checks
+            return self.checked_by.can_check
         domains = self.domains
         counts = len(domains.source.y), len(domains.target)
-        if domains.target.ndim != 2 or min(counts) < FEWEST_TO_CHECK or not len(domains.validation.y):
+        return domains.target.ndim == 2 and min(counts) >= FEWEST_TO_CHECK and len(domains.validation.y) > 0
+
+    @cached_property
+    def checks(self) -> PanelChecks | None:
+        """Check classifiers on feature vectors, once for all recipes, where there can be any."""
+        if self.checked_by is not None:
+            return self.checked_by.checks
+        if not self.can_check:
             return None
+        domains = self.domains
         rows = [part for part in (domains.source.x, domains.validation.x, domains.target) if isinstance(part, Tensor)]
         source, validation, target = rows
         features = PanelFeatures(source, domains.source.y, validation, domains.validation.y, target)
@@ -104,7 +109,7 @@ class Task:
         if isinstance(classifier, Classifier):
             classifier.precision = self.precision(classifier, recipe, folder if resume else None)
             network = replace(network, precision=classifier.precision)
-        checks = self.checks if options.guard or recipe.uses_panel else None
+        checks = self.checks if recipe.uses_panel else None  # who else needs them can wait until training is done
         if recipe.uses_panel and checks is None:  # the classifier labels by itself
             recipe = recipe.with_settings({"labeler": "own"})
         run = Run(
@@ -116,7 +121,7 @@ class Task:
             self._folder(folder, family),
             self.identity(recipe, network),
             observe if self.processes.first else _ignore,
-            self.chooser(checks),
+            self.chooser(recipe),
             None if self.start is None else pretraining_records(self.start),
             trainer_of(family, recipe),
             None if checks is None else checks.panel,
@@ -135,9 +140,10 @@ class Task:
         source_only = Adapted(before.eval(), network, recipe, self.options.seed)
         return self.finished(classifier, network, recipe, done.history, source_only)
 
-    def chooser(self, checks: PanelChecks | None) -> ValidatorChooser:
+    def chooser(self, recipe: Recipe) -> ValidatorChooser:
         """Who judges rounds; in the end check classifiers do, where there are any."""
-        return ValidatorChooser(self.options, self.class_names, self.truth, checks is not None)
+        checked = self.can_check and (self.options.guard or recipe.uses_panel)
+        return ValidatorChooser(self.options, self.class_names, self.truth, checked)
 
     def finished(
         self,

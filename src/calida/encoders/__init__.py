@@ -4,6 +4,7 @@ from calida.encoders.blocks import blocks_of
 from calida.encoders.cache import Cached, EmbeddingCache, cache_folder, clear_cache, list_cache
 from calida.encoders.embedding import Embedded, embed, embedding_precision, standardizing
 from calida.encoders.encoder import Encoder, ImageInput, TextInput, own_encoder
+from calida.encoders.findings import Findings
 from calida.encoders.named import (
     blank_encoder,
     check_encoder_name,
@@ -20,6 +21,7 @@ __all__ = [
     "Embedded",
     "EmbeddingCache",
     "Encoder",
+    "Findings",
     "ImageInput",
     "Packaged",
     "TextInput",

@@ -2,26 +2,22 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 import math
 import time
-from contextlib import suppress
-from pathlib import Path
+from functools import partial
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from calida.devices import has_bf16
-from calida.encoders import cache_folder
-from calida.errors import CalidaError
-from calida.files import write_atomically
+from calida.encoders import Findings
 from calida.model.backbones import Shape
 from calida.model.classifier import Classifier, Precision, scratch_buffers
 from calida.seeds import Seeds
 
 AUTO_PRECISION = "auto"
-_KEPT = "precision.json"  # in the cache folder
+_FOUND = Findings[Precision]("precision.json", lambda value: value in ("fp32", "bf16"))
 _TRIAL_SECONDS = 0.5
 _FEWEST_TURNS, _MOST_TURNS = 3, 12
 _CLOSE = (0.8, 1.2)  # ratios of times that more turns could still move over the border
@@ -38,31 +34,15 @@ def faster_precision(classifier: Classifier, shape: Shape, batch_size: int, seed
     """
     if len(shape) != 3 or not has_bf16(classifier.device):
         return "fp32"
-    place, key = cache_folder() / _KEPT, _circumstances(classifier, shape, batch_size)
-    known = _read(place)
-    if key not in known:
-        known[key] = _trial(classifier, shape, batch_size, seeds)
-        with suppress(OSError, CalidaError):  # where nothing can be kept, the next run tries again
-            place.parent.mkdir(parents=True, exist_ok=True)
-            write_atomically(place, json.dumps(known, indent=1).encode())
-    return known[key]
+    tried = partial(_trial, classifier, shape, batch_size, seeds)
+    return _FOUND.get(_circumstances(classifier, shape, batch_size), tried)
 
 
-def _circumstances(classifier: Classifier, shape: Shape, batch_size: int) -> str:
+def _circumstances(classifier: Classifier, shape: Shape, batch_size: int) -> tuple[Any, ...]:
     """Network, batch, device, threads and torch: what decides which precision is faster."""
     on_gpu = classifier.device.type == "cuda"
     device = torch.cuda.get_device_name(classifier.device) if on_gpu else torch.backends.cpu.get_cpu_capability()
-    told = (repr(classifier), *shape, batch_size, device, torch.get_num_threads(), torch.__version__)
-    return hashlib.blake2b(repr(told).encode(), digest_size=16).hexdigest()
-
-
-def _read(place: Path) -> dict[str, Precision]:
-    """What was found before; a file that is not there, or damaged, says nothing."""
-    with suppress(OSError, ValueError, RecursionError):
-        found = json.loads(place.read_text(encoding="utf-8"))
-        if isinstance(found, dict) and all(value in ("fp32", "bf16") for value in found.values()):
-            return found
-    return {}
+    return repr(classifier), *shape, batch_size, device, torch.get_num_threads(), torch.__version__
 
 
 def _trial(classifier: Classifier, shape: Shape, batch_size: int, seeds: Seeds) -> Precision:

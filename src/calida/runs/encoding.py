@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
+from math import isfinite
 from statistics import median
 from typing import NamedTuple
 
@@ -17,11 +18,13 @@ from calida.data import (
     UnreadableImageError,
     class_indices,
     class_names,
+    digest,
     image_facts,
     split_validation,
 )
 from calida.encoders import (
     Encoder,
+    Findings,
     install_command,
     installed_encoders,
     load_encoder,
@@ -32,11 +35,13 @@ from calida.panel import fit_panel
 from calida.run_warnings import RunWarning, WarningCode
 from calida.runs.config import AUTO_ENCODER, NO_ENCODER, RunConfig
 from calida.seeds import Seeds
+from calida.threads import one_thread
 
 Progress = Callable[[int, int], None]
 _SMALL = 64  # pixels: up to here, small networks see all there is
 _LOOKED_AT = 32
 _COMPARED = 400  # samples of a domain by which encoders are compared
+_SCORES = Findings[float]("encoders.json", lambda value: isinstance(value, float) and isfinite(value))
 
 
 class ChosenEncoder(NamedTuple):
@@ -92,8 +97,13 @@ def score_encoder(
     assert isinstance(t, Tensor)
     classes = class_names(found[0].labels or ())
     labels = class_indices(found[0].labels or (), classes, config.source)
+    return _SCORES.get((digest(x, labels, t), len(classes), config.seed), lambda: _score(x, labels, t, seeds))
+
+
+def _score(x: Tensor, labels: Tensor, target: Tensor, seeds: Seeds) -> float:
     kept, held = split_validation(labels, 0.3, seeds)
-    panel = fit_panel(x[kept], labels[kept], x[held], labels[held], t, len(classes), seeds)
+    with one_thread():
+        panel = fit_panel(x[kept], labels[kept], x[held], labels[held], target, int(labels.max()) + 1, seeds)
     return float(panel.weights @ torch.minimum(panel.skill, panel.peer_agreement))
 
 
