@@ -16,6 +16,7 @@ import typer
 from joblib import Parallel, delayed
 
 import calida
+from benchmarks.shifts.carried import carried
 from benchmarks.shifts.others import measure_others
 from benchmarks.shifts.page import CLOSED, write_widths
 from benchmarks.shifts.page import show as show_tables
@@ -124,7 +125,7 @@ def run(
     results: Path = RESULTS,
 ) -> None:
     """Run what is not among the records yet; each run is kept as it ends."""
-    every = (*natural(), *constructed(), *embedded(), *images())
+    every = (*natural(), *carried(), *constructed(), *embedded(), *images())
     tasks = [task for task in every if not only or only in (task.kind, task.data_set)]
     for row in _left(measure, tasks, seeds, jobs, results):
         words = f"{row['source_only']:.3f} -> {row['returned']:.3f}, estimated {row['estimate']:.3f}"

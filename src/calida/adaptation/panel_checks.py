@@ -99,7 +99,7 @@ def _fit(x: PanelFeatures, num_classes: int, seeds: Seeds) -> PanelChecks:
         target=x.target[seen.target],
     )
     gap = domain_gap(x.source, x.target, seeds)
-    panel = fit_panel(x.source, x.labels, x.validation, x.validation_labels, x.target, num_classes, seeds, gap.apart)
+    panel = fit_panel(x.source, x.labels, x.validation, x.validation_labels, x.target, num_classes, seeds)
     return PanelChecks(panel, gap.apart, tuple(_findings(x, panel, gap.auc, seeds)), seen)
 
 

@@ -80,6 +80,7 @@ class Pretraining(Settings):
         0.0, "fraction of the epochs in which the learning rate rises to its value", FRACTION_BELOW_ONE
     )
     weight_average: float = setting(0.0, "epochs an average of the weights looks back, which is kept", FROM_ZERO)
+    keep_best: bool = setting(False, "keep the epoch that knows held-out source best, if clearly better than the last")
 
 
 @dataclass(frozen=True)

@@ -118,7 +118,13 @@ _CONSENSUS = _made(
     "check classifiers of other kinds label the target together; the network learns what they agree on",
     {
         **_entropy_settings(math.inf),
-        "pretraining": {"epochs": 40, "learning_rate": 2e-3, "final_rate_fraction": 0.03, "max_batches_per_epoch": 120},
+        "pretraining": {
+            "epochs": 40,
+            "learning_rate": 2e-3,
+            "final_rate_fraction": 0.03,
+            "max_batches_per_epoch": 120,
+            "keep_best": True,  # tables that say little of their labels are learnt by heart after a few epochs
+        },
         "rounds": 4,
         "passes": 5,
         "max_batches_per_round": 200,

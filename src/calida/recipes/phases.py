@@ -47,6 +47,7 @@ def phases(recipe: Recipe, extra_terms: Mapping[str, Weighted] | None = None) ->
         final_rate_fraction=recipe.pretraining.final_rate_fraction,
         warmup_fraction=recipe.pretraining.warmup_fraction,
         teacher_memory=recipe.pretraining.weight_average,
+        keep_best=recipe.pretraining.keep_best,
         **shared,
     )
     schedule, extra = recipe.adaptation, dict(extra_terms or {})

@@ -164,6 +164,7 @@ class Phase:
     teacher_memory: float = 0.0  # rounds an averaged network looks back, which labels and predicts; 0 has none
     teacher_max_steps: float = math.inf  # but at most so many steps
     uniform_prior_slack: float = math.inf  # of class shares, in expected errors; inf never balances classes
+    keep_best: bool = False  # of rounds on source alone, the one with the lowest held-out loss, not the last
     statistics: tuple[Domain, ...] = ("source", "target")  # whose batches BatchNorm's averages are taken from
 
     def make_optimizer(self, parameters: Iterable[nn.Parameter] | list[dict[str, Any]]) -> torch.optim.Optimizer:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
+import math
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -11,6 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import torch
 from torch import Tensor
 
 from calida.errors import CheckpointError, InputError, NonFiniteError
@@ -163,6 +165,8 @@ def _train_round(
         last = f"the last good round is saved in {run.folder}" if saved else "nothing was saved"
         raise NonFiniteError(f"{phase.name} round {number + 1}: {error}; {last}") from None
     labels = run.domains.validation.y
+    if number + 1 == phase.rounds and _keeps_best(run, phase):
+        _go_back_to_best(run, trainer, progress)
     # Predicting the whole target is work that only adaptation, and the moment before it, has a use for.
     if not phase.uses_target and number + 1 < phase.rounds:
         validation = run.predictor.predict(trainer.shown, run.domains.validation.x)
@@ -181,6 +185,29 @@ def _train_round(
     return record, after
 
 
+def _keeps_best(run: Run, phase: Phase) -> bool:
+    return phase.keep_best and not phase.uses_target and len(run.domains.validation.y) > 0
+
+
+def _go_back_to_best(run: Run, trainer: Trainer, progress: Progress) -> None:
+    """Give the classifier the weights of the best round so far, if that knew held-out source clearly better.
+
+    Clearly is by more than a standard error of the mean difference: among rounds that know it about alike, the last
+    one has settled most.
+    """
+    if progress.kept is None:
+        return
+    x, y = run.domains.validation
+    last, weights = run.predictor.predict(trainer.shown, x), copied_weights(trainer.shown)
+    trainer.shown.load_state_dict(progress.kept)
+    best = run.predictor.predict(trainer.shown, x)
+    rows = torch.arange(len(y))
+    lost = (best.log_probs[rows, y] - last.log_probs[rows, y]).double()
+    if float(lost.mean()) <= float(lost.std(correction=0)) / math.sqrt(len(y)):
+        trainer.shown.load_state_dict(weights)
+    run.processes.from_first(trainer.shown.state_dict().values())  # another kind of processor may round otherwise
+
+
 def _judged(
     run: Run,
     phase: Phase,
@@ -191,6 +218,8 @@ def _judged(
 ) -> RoundRecord:
     """With what predictions say of the round, and whether it is kept."""
     choice = RoundChoice()
+    if _keeps_best(run, phase) and record.round + 1 < phase.rounds:  # in the end what is left is the one to keep
+        choice = RoundChoice(record.source.nll <= min((one.source.nll for one in history), default=math.inf))
     if predictions is not None:
         if not phase.uses_target:
             record = replace(record, shift=_measure_shift(run, predictions))
