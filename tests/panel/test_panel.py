@@ -127,12 +127,13 @@ def test_many_features_are_seen_along_their_main_directions():
     assert (panel.consensus().argmax(1) == truth).double().mean() > 0.97
 
 
-def test_rare_classes_stay_rare_where_the_domains_mix():
+def test_rare_classes_stay_as_rare_as_they_are_in_the_source():
     (x, y), (v, w), (t, _) = blobs(300), blobs(60, 1), blobs(300, 2)
     rows = torch.cat([(y != 1).nonzero().flatten(), (y == 1).nonzero().flatten()[:25]])
-    mixed, apart = (
-        fit_panel(x[rows], y[rows], v, w, t, 3, Seeds(0), far, ["prototypes"]).opinions[0].target.double()
-        for far in (0.0, 1.0)
-    )
-    moved = (mixed[:, 1] / mixed[:, 0]) / (apart[:, 1] / apart[:, 0])  # odds of the rare class
-    assert torch.allclose(moved, torch.tensor(0.25**0.5).double(), rtol=1e-3)  # 25 rows beside 100
+    weighed = fit_panel(x[rows], y[rows], v, w, t, 3, Seeds(0), ["prototypes"]).opinions[0]
+    first, second = seen_as(weighed.view, x[rows].numpy(), t.numpy())
+    alike = MEMBERS["prototypes"].classify(first(x[rows].numpy()), y[rows].numpy(), [second(t.numpy())], 3, 0)[0]
+    odds = [
+        torch.as_tensor(answers)[:, 1].double() / torch.as_tensor(answers)[:, 0] for answers in (weighed.target, alike)
+    ]
+    assert torch.allclose(odds[0] / odds[1], torch.tensor(0.25).double(), rtol=1e-3)  # 25 rows beside 100
