@@ -28,8 +28,11 @@ Incomes, prices, flights, patients, birds and films (`benchmarks/shifts/carried.
 label. In some tables the groups differ in what no column shows: women earn less than men with the same columns. No
 check classifier can see that.
 
+**Here the estimate is too high, and the interval does not hold.** Classifiers that have learnt the same little agree
+with each other more often than they are right. Where columns say little, believe labels: fifty of them tell.
+
 Two rules were found on seed 0 of these tables: to go back to the best epoch, and to keep the source's class shares.
-Nothing else was chosen on them but the width of intervals, which is fitted without the task's own data set.
+Nothing else was chosen on them, the width of intervals included.
 """
 
 
@@ -37,11 +40,10 @@ def show(rows: Sequence[Row], others: Sequence[Row]) -> str:
     """Markdown tables of everything that was asked for."""
     closed = [row for row in rows if row["kind"] in CLOSED]
     other = [row for row in rows if row["kind"] == OTHER]
-    every = [*closed, *other]
-    parts = ["# Real shifts\n", _count(rows), _overall(closed, every, "over all closed-set tasks"), _PICTURE]
+    parts = ["# Real shifts\n", _count(rows), _overall(closed, closed, "over all closed-set tasks"), _PICTURE]
     parts += [_by_set(closed), _flags(rows)]
     if other:
-        parts += [_OTHER_TABLES, _overall(other, every, "over all tables of other packages"), _by_set(other)]
+        parts += [_OTHER_TABLES, _overall(other, closed, "over all tables of other packages"), _by_set(other)]
     return "\n".join([*parts, *([_by_others(closed, others)] if others else [])])
 
 
@@ -62,12 +64,12 @@ def _mean(rows: Sequence[Row], of: Callable[[Row], float]) -> float:
     return float(np.mean([of(row) for row in rows])) if rows else math.nan
 
 
-def _overall(rows: Sequence[Row], every: Sequence[Row], title: str) -> str:
-    """Figures of some runs; the width of their intervals is fitted on those of every other data set."""
+def _overall(rows: Sequence[Row], fitted: Sequence[Row], title: str) -> str:
+    """Figures of some runs; the width of their intervals is fitted on these, but for the task's own data set."""
     off = [row["estimate"] - row["returned"] for row in rows]
     gain = [row["returned"] - row["source_only"] for row in rows]
     over = [row["returned"] - max(row["source_only"], row["logistic"]) for row in rows]
-    held = left_out_intervals(rows, every)
+    held = left_out_intervals(rows, fitted)
     sets = [row["set_coverage"] for row in rows if row["set_coverage"] is not None]
     sizes = [row["set_size"] for row in rows if row["set_size"] is not None]
     wrong = [row["wrong"] for row in rows if row["wrong"] is not None]
@@ -172,10 +174,10 @@ def _table(head: Sequence[str], lines: Sequence[Sequence[str]]) -> str:
     return "\n".join("| " + " | ".join(row) + " |" for row in rows) + "\n"
 
 
-def left_out_intervals(rows: Sequence[Row], every: Sequence[Row]) -> list[tuple[bool, float]]:
-    """Whether each interval holds the truth, and its width, fitted on every run but those of the task's data set."""
+def left_out_intervals(rows: Sequence[Row], others: Sequence[Row]) -> list[tuple[bool, float]]:
+    """Whether each interval holds the truth, and its width, fitted on others than those of the task's data set."""
     names = {row["data_set"] for row in rows}
-    fitted = {name: fit([row for row in every if row["data_set"] != name]) for name in names}
+    fitted = {name: fit([row for row in others if row["data_set"] != name]) for name in names}
     found = [(row, _interval(row, fitted[row["data_set"]])) for row in rows]
     return [(one.low <= row["returned"] <= one.high, one.high - one.low) for row, one in found]
 
@@ -208,7 +210,7 @@ def fit(rows: Sequence[Row]) -> Widths:
 
 
 def write_widths(rows: Sequence[Row], out: Path) -> str:
-    """Fit on all closed-set tasks, tables of other packages included, and write the table."""
-    widths = fit([row for row in rows if row["kind"] in (*CLOSED, OTHER)])
+    """Fit on all closed-set tasks and write the table."""
+    widths = fit([row for row in rows if row["kind"] in CLOSED])
     out.write_text(json.dumps({"base": widths.base, "factor": round(widths.factor, 3)}) + "\n", encoding="utf-8")
     return f"base {widths.base}, factor {widths.factor:.3f}"
