@@ -36,10 +36,11 @@ class AgreementEstimate:
 def estimate_by_agreement(panel: Panel, validation: Tensor, target: Tensor, apart: float) -> AgreementEstimate:
     """From the panel and the classifier's labels on source validation and target: [V], [T].
 
-    Each member g gives two estimates of the accuracy of f: how far they agree on target, and the accuracy of f on
-    source less what agreement loses from source to target. A third is what probability the panel gives to the label
-    of f on average. The mean of the three is taken. Either both domains share a scale or each has its own: whoever
-    sees them on the wrong one agrees with nobody, so the view that agrees more is believed.
+    Each member g gives two estimates of the accuracy of f: the share of its accuracy on source that agreement keeps on
+    target, and that accuracy less what agreement loses. Where labels are hard to tell, classifiers that have learnt
+    the same agree more often than they are right; both forms take that off. A third is what probability the panel
+    gives to the label of f on average. The mean of the three is taken. Either both domains share a scale or each has
+    its own: whoever sees them on the wrong one agrees with nobody, so the view that agrees more is believed.
 
     Agreement counts beyond chance. Where two domains mix, their classes are as frequent as in the source and plain
     shares are right. Where they never meet, nothing is known of class shares, and they count as equal. `apart` goes
@@ -51,10 +52,10 @@ def estimate_by_agreement(panel: Panel, validation: Tensor, target: Tensor, apar
     for opinion, weight in zip(panel.opinions, panel.weights.tolist(), strict=True):
         theirs, there = opinion.validation.argmax(-1), opinion.target.argmax(-1)
         source, met = share_equal(validation, theirs), share_equal(target, there)
-        plain = _mean_form(met, right - source + met)
+        plain = _mean_form(right, source, met)
         beyond = beyond_chance(target, there, classes)
-        lost = beyond_chance(validation, theirs, classes) - beyond
-        even = 1 / classes + (1 - 1 / classes) * _mean_form(beyond, right_beyond - lost)
+        usual = beyond_chance(validation, theirs, classes)
+        even = 1 / classes + (1 - 1 / classes) * _mean_form(right_beyond, usual, beyond)
         estimate = (1 - apart) * plain + apart * even
         accuracy = share_equal(theirs, panel.labels)
         found.append(Agreement(opinion.name, opinion.kind, weight, accuracy, source, met, estimate, opinion.view))
@@ -81,8 +82,13 @@ def _belief(panel: Panel, members: list[int], validation: Tensor, target: Tensor
     return believed + (1 - apart) * (share_equal(validation, panel.labels) - usual)
 
 
-def _mean_form(plain: float, difference: float) -> float:
-    return (_share(plain) + _share(difference)) / 2
+def _mean_form(right: float, usual: float, met: float) -> float:
+    """From the accuracy of f on source and its agreement there and on target: by their ratio, by their difference.
+
+    Agreement that is rarer on source than being right says nothing of how much to take off.
+    """
+    kept = met * min(right / usual, 1.0) if usual > 0 else 0.0
+    return (_share(kept) + _share(right - usual + met)) / 2
 
 
 def _share(value: float) -> float:
