@@ -21,6 +21,7 @@ from benchmarks.shifts.others import measure_others
 from benchmarks.shifts.page import CLOSED, write_widths
 from benchmarks.shifts.page import show as show_tables
 from benchmarks.shifts.tasks import ShiftTask, constructed, embedded, images, natural
+from benchmarks.shifts.unseen import unseen
 
 RESULTS, OTHERS = Path("results/shifts.jsonl"), Path("results/shifts-others.jsonl")
 app = typer.Typer(add_completion=False, help=__doc__)
@@ -125,7 +126,7 @@ def run(
     results: Path = RESULTS,
 ) -> None:
     """Run what is not among the records yet; each run is kept as it ends."""
-    every = (*natural(), *carried(), *constructed(), *embedded(), *images())
+    every = (*natural(), *carried(), *unseen(), *constructed(), *embedded(), *images())
     tasks = [task for task in every if not only or only in (task.kind, task.data_set)]
     for row in _left(measure, tasks, seeds, jobs, results):
         words = f"{row['source_only']:.3f} -> {row['returned']:.3f}, estimated {row['estimate']:.3f}"

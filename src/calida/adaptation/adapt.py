@@ -33,6 +33,7 @@ from calida.data import (
     listed_labels,
     split_validation,
     take,
+    tell_copies,
 )
 from calida.data import class_names as labels_of
 from calida.errors import InputError
@@ -148,7 +149,9 @@ def adapt_with(
     source, weights = without_weightless(source, sample_weight)
     source, target, table = encode_frames(source, target, known)
     x, y, target_x, classes = check_domains(source, target, num_classes)
-    weights = joint_weights(y, classes, weights, options.class_weight)
+    weights = joint_weights(y, classes, weights, options.class_weight, class_names)
+    if processes.first:
+        tell_copies(x, "the source")
     kept, held = split_validation(y, options.validation, Seeds(options.seed))
     for name, count in {"source (less validation)": len(kept), "target": len(target_x)}.items():
         if count < 2:

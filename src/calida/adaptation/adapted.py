@@ -28,7 +28,7 @@ from calida.data import (
 )
 from calida.devices import has_bf16
 from calida.errors import CheckpointError, InputError
-from calida.estimation import Agreement, Estimate, SetCalibration, check_level
+from calida.estimation import Agreement, Estimate, SetCalibration, check_level, right_by_confidence
 from calida.json_values import from_json, to_json
 from calida.model import AnyClassifier, Classifier, Network, Prediction, predict
 from calida.recipes import MOST_SAMPLES, Recipe
@@ -48,6 +48,7 @@ from calida.validation import ENSV, VALIDATORS, Decision, DomainPredictions, Ret
 _ADAPTED, SOURCE_ONLY_FILES = "model", "source-only"
 _SETS = "prediction-sets"  # before the names of their tensors, beside those of the network
 _DROPOUT_SAMPLES = 20
+_COLORS = (3, 4)  # with and without transparency
 _ROUNDING = 1e-6
 _COLDEST, _HOTTEST = 0.01, 1000.0  # calibration stays well within
 
@@ -66,12 +67,15 @@ class Trust:
     by_class: tuple[
         float | None, ...
     ] = ()  # of the answers of each class, the share that should be right; None: no such
+    worth: tuple[tuple[float, float], ...] = ()  # confidences, and how likely answers of each are right
 
     def __post_init__(self) -> None:
         if not _COLDEST <= self.temperature <= _HOTTEST:
             raise ValueError(f"{self.temperature} is no temperature")
         if not all(-_ROUNDING <= share <= 1 + _ROUNDING for share in vars(self.accuracy).values()):
             raise ValueError(f"{self.accuracy} are no shares")
+        if any(not 0 <= share <= 1 for pair in self.worth for share in pair) or list(self.worth) != sorted(self.worth):
+            raise ValueError("what confidences are worth are no shares that rise")
         columns = [row.keys() for row in self.candidates.values()]
         if any(column != columns[0] or column - {*VALIDATORS, ENSV} for column in columns):
             raise ValueError("the table of recipes has other columns than validators")
@@ -165,7 +169,7 @@ class Adapted:
             loaded = self.read(x, domain, on_mismatch, loading, self.classifier.device)
             said = self.predict(loaded.samples, num_samples, batch_size, monte_carlo_dropout, raw, on_mismatch="ignore")
             return replace(said, names=loaded.collection.names)
-        inputs = as_inputs(x, "the input")
+        inputs = as_inputs(_one_image(x, self.network.input_shape), "the input")
         if isinstance(inputs, Tensor) and self._is_of_another_size(inputs):
             assert self.preparation is not None
             fitting = self.preparation.target.for_values(Values.of(inputs))
@@ -175,7 +179,8 @@ class Adapted:
                 f"samples have shape {tuple(inputs.shape[1:])}; this classifier reads {self.network.input_shape}"
             )
         trained_on = "the source that this classifier was trained on"
-        check_scale(trained_on, self.network.scale, "the input", Scale.of(inputs))
+        if self.network.scale.is_bytes != (inputs.dtype == torch.uint8):
+            check_scale(trained_on, self.network.scale, "the input", Scale.of(inputs))
         if on_mismatch == "stop":
             check_sizes(self.network.scale, inputs, "the input", trained_on)
         if num_samples is None:
@@ -189,7 +194,14 @@ class Adapted:
             before = predict(other, inputs, samples, Seeds(self.seed), rows, monte_carlo_dropout)
             prediction = prediction.averaged_with(before)
         prediction = replace(prediction, classes=self.classes)
-        return prediction if raw else prediction.tempered(self.temperature)
+        return prediction if raw else self.calibrated(prediction)
+
+    def calibrated(self, raw: Prediction) -> Prediction:
+        """A prediction that was made with `raw=True`, calibrated, and how likely each of its answers is right."""
+        prediction = raw.tempered(self.temperature)
+        if self.trust is None or not self.trust.worth:
+            return prediction
+        return replace(prediction, right=right_by_confidence(self.trust.worth, prediction.confidence))
 
     def _is_of_another_size(self, samples: Tensor) -> bool:
         """Whether these are images that can be brought to the size which the network reads."""
@@ -258,6 +270,12 @@ class Adapted:
         if self.set_calibration is not None:
             tensors |= with_prefix(_SETS, self.set_calibration.to_tensors())
         return write_bundle(folder, name, Bundle(tensors, values))
+
+
+def _one_image(x: Any, shape: tuple[int, ...]) -> Any:
+    """A single colour image [H, W, C] as an array of one, which a classifier of images would read as H grey ones."""
+    given: tuple[int, ...] = tuple(getattr(x, "shape", ()))
+    return x[None] if len(shape) == 3 and len(given) == 3 and given[-1] in _COLORS else x
 
 
 def load(

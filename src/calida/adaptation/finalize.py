@@ -27,6 +27,7 @@ from calida.estimation import (
     fitted_widths,
     name_calibration,
     probability_right,
+    worth_of_confidence,
 )
 from calida.model import AnyClassifier
 from calida.panel import share_equal
@@ -128,7 +129,8 @@ def finalize(
     votes = chosen.checks.by_sample(estimate, len(predictions.target))
     right = probability_right(votes, confidence, accuracy.value)
     by_class = _by_class(right, predictions.target.labels, domains.num_classes)
-    return Finalized(replace(trust, by_class=by_class), predictions, right)
+    worth = worth_of_confidence(confidence, right)
+    return Finalized(replace(trust, by_class=by_class, worth=worth), predictions, right)
 
 
 def _by_class(right: Tensor, labels: Tensor, classes: int) -> tuple[float | None, ...]:

@@ -274,7 +274,7 @@ def _helped_by_signs(decision: Decision) -> Answer:
         words = "Only the classes' frequencies differ. The classifier was told them, and nothing else was changed."
         return Answer(Level.NEUTRAL, "Little to adapt", words)
     if reason == Reason.NO_SHIFT:
-        words = "Nothing is left to adapt to, so you get the classifier as it was before."
+        words = "No shift was found that adapting could mend, so you get the classifier as it was before."
         return Answer(Level.NEUTRAL, "Nothing to adapt", words)
     if returned == Returned.SOURCE_ONLY:
         return Answer(Level.NEUTRAL, "No sign of it", "You get the classifier as it was before.")

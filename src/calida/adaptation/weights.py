@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -48,10 +48,17 @@ def without_weightless(source: Any, sample_weight: Any) -> tuple[Any, Tensor | N
     return (present, labels[rows.numpy()]), weights[rows]
 
 
-def joint_weights(labels: Tensor, num_classes: int, weights: Tensor | None, class_weight: ClassWeight) -> Tensor | None:
+def joint_weights(
+    labels: Tensor,
+    num_classes: int,
+    weights: Tensor | None,
+    class_weight: ClassWeight,
+    names: Sequence[str] | None = None,
+) -> Tensor | None:
     """A weight a sample, [N]; None where every sample counts once.
 
-    "balanced" gives every class the same total, and leaves the total of all as it is.
+    "balanced" gives every class the same total, and leaves the total of all as it is. Classes that have `names` are
+    called by them.
     """
     if class_weight is None:
         return weights
@@ -61,10 +68,12 @@ def joint_weights(labels: Tensor, num_classes: int, weights: Tensor | None, clas
         factors = totals.sum() / ((totals > 0).sum() * totals.clamp(min=torch.finfo(totals.dtype).tiny))
     else:
         factors = torch.ones(num_classes, dtype=torch.float64)
+        places: dict[Any, int] = {name: place for place, name in enumerate(names or range(num_classes))}
         for label, value in class_weight.items():
-            if label not in range(num_classes):
-                raise InputError(f"class_weight names the class {label!r}; there are 0..{num_classes - 1}")
-            factors[int(label)] = float(value)
+            if label not in places:
+                there = f"0..{num_classes - 1}" if names is None else ", ".join(map(str, names))
+                raise InputError(f"class_weight names the class {label!r}; there are {there}")
+            factors[places[label]] = float(value)
     return each * factors[labels]
 
 

@@ -8,7 +8,7 @@ from calida.estimation.calibration_data import (
     transcal_temperature,
 )
 from calida.estimation.choosing import averaged, choose_by_agreement, gains_by_view
-from calida.estimation.correctness import probability_right, with_mean
+from calida.estimation.correctness import probability_right, right_by_confidence, with_mean, worth_of_confidence
 from calida.estimation.disagreement import disagreement_floor
 from calida.estimation.estimate import (
     DEFAULT_ESTIMATE,
@@ -83,10 +83,12 @@ __all__ = [
     "name_calibration",
     "probability_right",
     "pseudocal_temperature",
+    "right_by_confidence",
     "source_temperature",
     "thresholded_confidence",
     "transcal_temperature",
     "weighted_quantile",
     "with_interval",
     "with_mean",
+    "worth_of_confidence",
 ]

@@ -31,16 +31,23 @@ class AgreementEstimate:
     value: float
     agreements: tuple[Agreement, ...]
     by_sample: Tensor = field(repr=False)  # [T] share of the panel, by weight, that is with the classifier
+    belief: float  # probability that the panel gives to the classifier's labels on target, on average
+    checked_belief: float  # the same, less what such belief was too high by on source validation
 
 
-def estimate_by_agreement(panel: Panel, validation: Tensor, target: Tensor, apart: float) -> AgreementEstimate:
+def estimate_by_agreement(
+    panel: Panel, validation: Tensor, target: Tensor, apart: float, taught: bool = False
+) -> AgreementEstimate:
     """From the panel and the classifier's labels on source validation and target: [V], [T].
 
     Each member g gives two estimates of the accuracy of f: the share of its accuracy on source that agreement keeps on
     target, and that accuracy less what agreement loses. Where labels are hard to tell, classifiers that have learnt
     the same agree more often than they are right; both forms take that off. A third is what probability the panel
     gives to the label of f on average. The mean of the three is taken. Either both domains share a scale or each has
-    its own: whoever sees them on the wrong one agrees with nobody, so the view that agrees more is believed.
+    its own: whoever sees them on the wrong one agrees with nobody, so the view that agrees more is believed. Where the
+    panel has `taught` a classifier, both views have, and agreeing with one of them proves less: the mean of both views,
+    by their weights, is half of the answer then, and more than on source validation is believed only as far as both
+    say so.
 
     Agreement counts beyond chance. Where two domains mix, their classes are as frequent as in the source and plain
     shares are right. Where they never meet, nothing is known of class shares, and they count as equal. `apart` goes
@@ -64,12 +71,19 @@ def estimate_by_agreement(panel: Panel, validation: Tensor, target: Tensor, apar
     same = torch.stack([(opinion.target.argmax(-1) == target).double() for opinion in panel.opinions])
     believed = panel.consensus().gather(1, target[:, None]).squeeze(1)
     by_sample = (weights @ same + believed) / 2
-    value = max(
+    by_view = [
         (2 * float(weights[some] @ each[some] / weights[some].sum()) + _belief(panel, some, validation, target, apart))
         / 3
         for some in panel.views()
-    )
-    return AgreementEstimate(_share(value), tuple(found), by_sample)
+    ]
+    value = max(by_view)
+    if taught:
+        heard = [float(weights[some].sum()) for some in panel.views()]
+        mean = sum(weight * value for weight, value in zip(heard, by_view, strict=True))
+        value = min((value + mean) / 2, max(right, min(by_view)))
+    belief = float(believed.mean())
+    usual = float(panel.consensus_on_validation().gather(1, validation[:, None]).mean())
+    return AgreementEstimate(_share(value), tuple(found), by_sample, belief, belief + right - usual)
 
 
 def _belief(panel: Panel, members: list[int], validation: Tensor, target: Tensor, apart: float) -> float:

@@ -38,7 +38,7 @@ CALIBRATIONS: dict[str, Calibration] = {
     "source": Calibration("temperature fitted on source validation", source_temperature),
     "transcal": Calibration("source validation, weighted to look like the target", transcal_temperature),
     "pseudocal": Calibration("mixed pairs of target samples", pseudocal_temperature),
-    "matched": Calibration("mean confidence equal to estimated accuracy", matched_temperature),
+    "matched": Calibration("mean confidence brought to the estimate, as far as source bears it", matched_temperature),
 }
 DEFAULT_CALIBRATION = "auto"
 

@@ -143,6 +143,8 @@ def _explain_agreement(decision: Decision) -> str:
         return (
             f"{found}: too close to tell, so the average of both is returned, which is never far from the better one."
         )
+    if after > before:
+        return f"{found}, but are hardly surer of the answers that changed: the source-only classifier is returned."
     return f"{found}: adaptation does not help, and the source-only classifier is returned."
 
 
