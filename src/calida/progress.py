@@ -5,11 +5,11 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from importlib.util import find_spec
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
+from calida.notebook_progress import NotebookProgress
 from calida.terminal import about, plain
 from calida.training import SOURCE_PHASE, PhasePlan, RunEvent, RunStarted, StepTaken, round_line
 from calida.validation import RoundRecord
@@ -24,9 +24,9 @@ _TRAINING = "training"
 
 
 def viewer() -> Console:
-    """Where a person looks: the notebook, if its bars can be drawn, or else standard error."""
+    """Where a person looks: the notebook, or else standard error."""
     notebook = Console()
-    if notebook.is_jupyter and find_spec("ipywidgets") is not None:
+    if notebook.is_jupyter:
         return notebook
     return Console(stderr=True, force_jupyter=False, highlight=False, emoji=False, soft_wrap=True)
 
@@ -43,8 +43,11 @@ def training_progress(console: Console) -> Iterator[TrainingProgress]:
         TextColumn("left"),
         TimeRemainingColumn(),
     )
-    seen = console.is_terminal or console.is_jupyter
-    with Progress(*columns, console=console, transient=True, disable=not seen) as bars:
+    with (
+        NotebookProgress()
+        if console.is_jupyter
+        else Progress(*columns, console=console, transient=True, disable=not console.is_terminal)
+    ) as bars:
         yield TrainingProgress(bars)
 
 
