@@ -45,6 +45,7 @@ FLOORS = [
     "validation",
     "estimation",
     "training",
+    "notebook_progress",
     "progress",
     "recipes",
     "adaptation",

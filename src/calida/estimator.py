@@ -226,11 +226,13 @@ class CalibratedAdapter(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return (self.recipe, settings) if others else (recipe, {})
 
     def _class_weight(self) -> Any:
-        """Weights of classes by their place in `classes_`; labels that there are not weigh nothing."""
+        """Weights of classes by their place in `classes_`."""
         if not isinstance(self.class_weight, Mapping):
             return self.class_weight
         places = {label: place for place, label in enumerate(self.classes_.tolist())}
-        return {places[label]: weight for label, weight in self.class_weight.items() if label in places}
+        if unknown := [label for label in self.class_weight if label not in places]:
+            raise InputError(f"class_weight names the class {unknown[0]!r}; there are {', '.join(map(str, places))}")
+        return {places[label]: weight for label, weight in self.class_weight.items()}
 
     @property
     def _model(self) -> Any:

@@ -119,7 +119,7 @@ def fits(text):
 
 @pytest.mark.parametrize("words", ["recipes", "recipes calida", "encoders", "data list", "cache list"])
 def test_tables_fit_80_columns(words, tmp_path):
-    fits(command(main, "calida", *words.split(), cwd=tmp_path, columns=80).stderr)
+    fits(command(main, "calida", *words.split(), cwd=tmp_path, columns=80).stdout)
 
 
 def test_tables_of_results_fit_80_columns():
@@ -139,5 +139,5 @@ def test_tables_of_results_fit_80_columns():
 
 def test_every_recipe_says_when_to_choose_it():
     assert set(WHEN) == {*RECIPES, "auto"}
-    told = " ".join(command(main, "calida", "recipes", columns=200).stderr.replace("│", " ").split())
+    told = " ".join(command(main, "calida", "recipes", columns=200).stdout.replace("│", " ").split())
     assert all(words in told for words in WHEN.values())

@@ -166,3 +166,37 @@ def test_what_does_not_belong_together_is_refused(place, run, tmp_path):
     (label / "design.json").unlink()
     done = calida_command("evaluate", run, "--labels", label / "labels.csv", cwd=place)
     assert "how its samples were drawn" in done.stderr
+
+
+def test_labels_of_another_draw_are_refused_and_not_lost(place, run, tmp_path):
+    label, mine = run / "label", tmp_path / "mine.csv"
+    succeed("label", run, "--budget", 12, cwd=place)
+    fill_in(label / "labels.csv", lambda row: "(none)")
+    shutil.move(label / "labels.csv", mine)
+    shutil.copy(mine, label / "mine.csv")
+    done = calida_command("label", run, "--budget", 12, cwd=place)
+    assert (done.returncode, "mine.csv may have labels of the last draw" in done.stderr) == (2, True)
+    (label / "mine.csv").unlink()
+    (label / "design.json").unlink()
+    other = {row["number"]: row["path"] for row in read_csv(mine)}
+    for seed in range(1, 9):
+        succeed("label", run, "--budget", 12, "--seed", seed, "--out", tmp_path / f"{seed}", cwd=place)
+        drawn = read_csv(tmp_path / f"{seed}" / "labels.csv")
+        if any(other[row["number"]] != row["path"] for row in drawn):
+            break
+    shutil.copy(mine, tmp_path / f"{seed}" / "mine.csv")
+    done = calida_command("evaluate", run, "--labels", tmp_path / f"{seed}" / "mine.csv", cwd=place)
+    assert done.returncode == 2
+    assert "is of another draw: number" in done.stderr
+
+
+def test_hints_fit_the_command_and_name_what_was_stopped(place, run):
+    for file in ("metrics.json", "model.json"):
+        (run / file).rename(run / f"{file}.gone")
+    (run / "checkpoint.json").write_text("{}")
+    for words in (("predict", run, "camera"), ("report", run), ("label", run, "--budget", 5)):
+        done = calida_command(*words, cwd=place)
+        assert done.returncode == 2
+        assert f"calida adapt --resume --out {run}" in done.stderr
+    assert "there is no folder nowhere" in calida_command("predict", "nowhere", "camera", cwd=place).stderr
+    assert calida_command("recipes", cwd=place).stdout.count("brer-inf") > 0

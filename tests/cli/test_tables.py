@@ -5,10 +5,12 @@ import json
 import numpy as np
 import pandas as pd
 import pytest
+import torch
 from commands import calida_command, read_csv, succeed
 from people import people
 
 import calida
+from calida.estimation import right_by_confidence
 
 BRIEF = ["--set", "epochs=10", "--set", "min_batches_per_epoch=1", "--set", "rounds=2", "--set", "batch_size=32"]
 SOURCE, TARGET, MORE = people(200, 1), people(150, 2, 3.0, ("Rome", "Oslo", "Kiel")), people(40, 3, 3.0)
@@ -50,7 +52,7 @@ def test_rows_have_the_names_that_were_asked_for(place):
 
 
 def test_what_the_panel_says_of_each_answer_is_kept_and_decides_who_is_answered(place):
-    """The run's own target is ordered by how likely each answer is right; rows that nobody judged by confidence."""
+    """The run's target is ordered by how likely each answer is right; new rows by what their confidence is worth."""
     right = [float(row["right"]) for row in read_csv(place / "run" / "predictions.csv")]
     with np.load(place / "run" / "predictions.npz") as arrays:
         np.testing.assert_allclose(arrays["right"], right, rtol=1e-5)
@@ -67,7 +69,13 @@ def test_what_the_panel_says_of_each_answer_is_kept_and_decides_who_is_answered(
     kept = np.array([row["abstained"] == "no" for row in read_csv(place / "e.csv")])
     assert entropy[kept].max() <= entropy[~kept].min() + 1e-6
     succeed("predict", "run", "more.tsv", "--coverage", 0.5, "--out", "unjudged.csv", cwd=place)
-    assert "right" not in read_csv(place / "unjudged.csv")[0]
+    rows = read_csv(place / "unjudged.csv")
+    worth = calida.load(place / "run").trust.worth
+    sure = torch.tensor([float(row["probability"]) for row in rows])
+    found = right_by_confidence(worth, sure)
+    np.testing.assert_allclose([float(row["right"]) for row in rows], found, atol=1e-4)
+    kept = np.array([row["abstained"] == "no" for row in rows])
+    assert found.numpy()[kept].min() >= found.numpy()[~kept].max() - 1e-6
 
 
 def test_new_rows_are_predicted_as_they_come(place):

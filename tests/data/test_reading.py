@@ -5,6 +5,7 @@ import os
 
 import numpy as np
 import pandas as pd
+import polars as pl
 import pytest
 import torch
 from pictures import arrays, class_folders
@@ -314,6 +315,21 @@ def test_labels_with_rows_may_be_in_any_order(tmp_path):
     path.write_text("row,label\n2,c\n0,a\n3,d\n1,b\n2,b\n")
     with pytest.raises(InputError, match="two labels for 2: 'c' and 'b'"):
         read_labels(str(path), samples, SEEDS)
+
+
+def test_labels_from_inside_a_table_follow_its_ids_and_its_subsets(tmp_path):
+    frame = pl.DataFrame({"key": ["c", "a", "b"], "row": [9, 8, 7], "size": [1.0, 2.0, 3.5], " y": ["u", "v", "u"]})
+    frame.write_parquet(tmp_path / "t.parquet")
+    place, choice = str(tmp_path / "t.parquet"), ColumnChoice(label="y", id="key")
+    whole = read_collection(place, SEEDS, False, choice)
+    assert read_labels("inside", whole, SEEDS, "y") == ["u", "v", "u"]
+    some = read_collection(f"{place}:2", SEEDS, False, choice)
+    known = dict(zip("cab", "uvu", strict=True))
+    assert read_labels("inside", some, SEEDS, "y") == [known[name] for name in some.names]
+    unnamed = read_collection(f"{place}:2", SEEDS, False, ColumnChoice(label="y", drop=("key",)))
+    assert read_labels("inside", unnamed, SEEDS, "y") == ["uvu"[int(name)] for name in unnamed.names]
+    with pytest.raises(InputError, match="no column 'z'"):
+        read_labels("inside", whole, SEEDS, "z")
 
 
 def test_labels_from_inside_need_no_column_that_the_source_lacks(tmp_path):

@@ -498,7 +498,7 @@ def option_cases():
     yield Case("adapt over a run", "already holds a run", f"{TABLES.removesuffix('new')}run")
     yield Case("adapt over a file of a run", "would replace", TABLES, f.overwrite("new/metrics.json", "mine"))
     predict = {
-        "predict nowhere t.csv": "there is no model",
+        "predict nowhere t.csv": "there is no folder nowhere",
         "predict s.csv t.csv": "",
         "predict run nowhere": "no file or folder",
         "predict run photos-t": "does not read",

@@ -76,7 +76,8 @@ def drawn(world):
     folder, labels = RunFolder(world / "run"), world / "run" / "label" / "labels.csv"
     _, names = folder.read_names(folder.read_arrays())
     design = _read_design(world / "run", labels, folder.read_config(), names)
-    return design.to_json(), _checked(_read_answers(labels), len(design.rows), labels)
+    answers = [(number, word) for number, _, word in _read_answers(labels)]
+    return design.to_json(), _checked(answers, len(design.rows), labels)
 
 
 def recorded(world):

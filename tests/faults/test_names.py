@@ -3,6 +3,7 @@
 import csv
 import json
 
+import numpy as np
 from commands import succeed
 from conftest import SETTINGS
 from hypothesis import given, settings
@@ -37,8 +38,17 @@ def test_every_text_comes_back_and_none_is_a_formula(text):
 @given(rows=st.lists(st.tuples(TEXT, TEXT), max_size=4))
 def test_a_table_comes_back(tmp_path_factory, rows):
     path = tmp_path_factory.mktemp("table") / "t.csv"
-    write_csv(path, ["name", "=label"], rows)
+    names, labels = ([row[place] for row in rows] for place in (0, 1))
+    write_csv(path, [("name", names), ("=label", labels)])
     assert read_csv(path) == [["name", "=label"], *map(list, rows)]
+
+
+def test_numbers_have_six_digits_and_whole_numbers_all_of_theirs(tmp_path):
+    numbers = np.array([0.0, 1.0, 0.1234567, 1.5e-8, 123456.7], np.float32)
+    write_csv(tmp_path / "t.csv", [("n", numbers), ("rows", [0, -1, 10**9, 3, 4]), ("none", [""] * 5)])
+    _, *rows = read_csv(tmp_path / "t.csv")
+    np.testing.assert_allclose([float(row[0]) for row in rows], numbers, rtol=1e-5)
+    assert rows[2] == ["0.123457", "1000000000", ""]
 
 
 def test_a_run_on_hostile_names(world):

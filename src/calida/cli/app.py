@@ -8,7 +8,6 @@ from typing import Annotated, Any
 
 import typer
 
-from calida.allocator import keep_freed_memory
 from calida.cli.adapt import adapt
 from calida.cli.data import data_app
 from calida.cli.demo import demo
@@ -35,13 +34,12 @@ app = typer.Typer(
 
 def run() -> None:
     """Run a command; what the user can mend is one sentence and exit code 2."""
-    keep_freed_memory()
     warnings.showwarning = _show_warning
     warnings.simplefilter("always", CalidaWarning)
     try:
         app()
     except CalidaError as error:
-        hint = "" if error.option is None else f" (--{error.option.replace('_', '-')})"
+        hint = f" ({_flag(error.option)})" if error.option is not None and _takes(_flag(error.option)) else ""
         Screen().error(f"{error}{hint}")
         sys.exit(2)
     except OSError as error:  # a disk that is full, a folder that may not be written
@@ -52,6 +50,17 @@ def run() -> None:
             raise
         Screen().error(f"there is not enough memory for this: {_first_line(error)}; give fewer or smaller samples")
         sys.exit(2)
+
+
+def _flag(option: str) -> str:
+    return f"--{option.replace('_', '-')}"
+
+
+def _takes(flag: str) -> bool:
+    """Whether the command that was given has this option."""
+    commands = typer.main.get_command(app).commands  # type: ignore[attr-defined]
+    named = next((commands[word] for word in sys.argv[1:] if word in commands), None)
+    return named is None or any(flag in parameter.opts for parameter in named.params)
 
 
 _usual = warnings.showwarning
@@ -114,7 +123,7 @@ def recipes(
         table = table_of("recipe", "what it does", "choose it when", show_lines=True)
         for key, value in values.items():
             table.add_row(key, value, WHEN.get(key, ""))
-    screen.console.print(table)
+    screen.show_list(table)
     if name is None:
         screen.say("Leave --recipe out, and calida for images, consensus for tables, features for an encoder is taken.")
         screen.say("Any order: rer-2, brer-0.5, rer-3-gvr. One recipe in full: calida recipes NAME")

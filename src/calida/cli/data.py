@@ -31,7 +31,7 @@ def list_(as_json: AsJson = False) -> None:
     for name, named in NAMED.items():
         state = "yes" if there[name] else "pip install 'calida[demo]'" if named.package else f"calida data get {name}"
         table.add_row(name, plain(state), plain(named.description))
-    screen.console.print(table)
+    screen.show_list(table)
     screen.result({"folder": str(folder), "present": there})
 
 

@@ -9,6 +9,7 @@ from typing import Annotated
 
 import typer
 
+from calida.allocator import keep_freed_memory
 from calida.cli.options import (
     AsJson,
     Device,
@@ -49,7 +50,7 @@ def encoders(as_json: AsJson = False) -> None:
         table.add_row(name, one.reads, one.summary, plain(state))
     for name, (words, extra) in _HUBS.items():
         table.add_row(name, "", words, plain(f"pip install 'calida[{extra}]'; weights are fetched when first used"))
-    screen.console.print(table)
+    screen.show_list(table)
     screen.result({name: {"reads": one.reads, "installed": one.is_installed()} for name, one in PACKAGED.items()})
 
 
@@ -93,6 +94,7 @@ def embed(
     from calida.seeds import Seeds
 
     screen = Screen(quiet, as_json)
+    keep_freed_memory()
     if (cluster := workers_of(engine, scheduler, device)) is not None:
         if out is None or encoder == "auto":
             raise InputError("--engine needs the name of an --encoder, and a folder for the parts: --out FOLDER")
@@ -150,7 +152,7 @@ def list_(as_json: AsJson = False) -> None:
     table = table_of("encoder", "weights", "samples", "size", title=title, title_justify="left")
     for one in kept:
         table.add_row(plain(one.name), plain(one.weights[:12]), f"{one.samples:,}", f"{one.size / 1e6:,.1f} MB")
-    screen.console.print(table)
+    screen.show_list(table)
     screen.result([{**one._asdict(), "folder": str(one.folder)} for one in kept])
 
 

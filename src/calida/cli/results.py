@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from calida.allocator import keep_freed_memory
 from calida.cli.options import (
     SCORES,
     AsJson,
@@ -96,7 +97,8 @@ def predict(
     """Predict new samples with the classifier of a finished run, with uncertainties."""
     from calida.adaptation import load, open_new
     from calida.model import check_abstention
-    from calida.runs import RunFolder, prediction_columns, write_predictions
+    from calida.runs import RunFolder, prediction_columns
+    from calida.spreadsheets import write_csv
 
     if domain not in ("source", "target"):
         raise InputError(f"--domain is source or target, not {domain!r}")
@@ -115,19 +117,22 @@ def predict(
     out = _predictions_file(out or Path("predictions.csv"), data)
     adapted = load(run, device)
     preparation = preparation_of(adapted, run)
+    if not preparation.columns:  # images, texts or arrays, which a network reads
+        keep_freed_memory()
     if sets is not None:
         adapted.check_sets(sets)
     loading = loading_of(skip_unreadable, max_pixels, workers)
     loaded = open_new(data, preparation, loading, False, label, domain, check, device)
     own = adapted.predict(loaded.samples, samples, raw=True, on_mismatch="ignore")  # checked when it was read
-    prediction = own if raw else own.tempered(adapted.temperature)
-    right = None if raw else RunFolder(run).read_right(loaded.collection.names, prediction)
+    prediction = own if raw else adapted.calibrated(own)
+    judged = None if raw else RunFolder(run).read_right(loaded.collection.named_by, loaded.collection.names, prediction)
+    right = prediction.right if judged is None else judged
     kept = None
     if coverage is not None or max_risk is not None:
         kept = prediction.accepted(coverage, max_risk, order_by, right)
     inside = None if sets is None else adapted.sets_of(own, sets)
     columns = prediction_columns(loaded.collection, prediction, preparation.classes, kept, inside, right)
-    write_predictions(out, columns)
+    write_csv(out, columns)
     summary = {"predictions": str(out), **_summarized(prediction, right, kept, inside, sets)}
     screen.say(f"{loaded.collection.origin}: {'; '.join(loaded.notes)}")
     _say_summary(screen, summary, len(preparation.classes))

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class Screen:
-    """Everything goes to standard error but a JSON result, so that pipes stay clean; `quiet` leaves only errors."""
+    """Everything but lists and JSON goes to standard error, so that pipes stay clean; `quiet` leaves only errors."""
 
     def __init__(self, quiet: bool = False, as_json: bool = False) -> None:
         self.as_json = as_json and is_first()
@@ -30,6 +30,11 @@ class Screen:
     def say(self, text: str) -> None:
         """A line of plain text: nothing in it is markup or a command to the terminal."""
         self.console.print(plain(text))
+
+    def show_list(self, table: Any) -> None:
+        """What a command was asked to list, on standard output, so that it can be searched and paged."""
+        if not self.as_json and not self.console.quiet:
+            Console(highlight=False, emoji=False).print(table)
 
     def error(self, text: str) -> None:
         """One sentence that no option silences; of several processes, the first one says it."""

@@ -11,6 +11,7 @@ from calida.data.arrays.checks import (
     check_shape,
     check_sizes,
     split_validation,
+    tell_copies,
 )
 from calida.data.arrays.decode import ImageSource, UnreadableImageError, decode_image, image_facts
 from calida.data.arrays.samples import (
@@ -120,6 +121,7 @@ __all__ = [
     "split_validation",
     "stream",
     "take",
+    "tell_copies",
     "unify",
     "unit_range",
     "write_parts",

@@ -4,7 +4,6 @@ from calida.encoders.blocks import blocks_of
 from calida.encoders.cache import Cached, EmbeddingCache, cache_folder, clear_cache, list_cache
 from calida.encoders.embedding import Embedded, embed, embedding_precision, standardizing
 from calida.encoders.encoder import Encoder, ImageInput, TextInput, own_encoder
-from calida.encoders.findings import Findings
 from calida.encoders.named import (
     blank_encoder,
     check_encoder_name,
@@ -14,6 +13,7 @@ from calida.encoders.named import (
     load_encoder,
 )
 from calida.encoders.packaged import PACKAGED, Packaged
+from calida.encoders.remembered import Remembered
 
 __all__ = [
     "PACKAGED",
@@ -21,9 +21,9 @@ __all__ = [
     "Embedded",
     "EmbeddingCache",
     "Encoder",
-    "Findings",
     "ImageInput",
     "Packaged",
+    "Remembered",
     "TextInput",
     "blank_encoder",
     "blocks_of",

@@ -16,7 +16,7 @@ from calida.processes import ALONE, Processes
 
 _KINDS: dict[str, type[Fit]] = {one.kind: one for one in (LinearFit, TreeFit, OpaqueFit)}
 _MEMBERS = "members"
-_ROWS_AT_ONCE = 16_384
+_ROWS_AT_ONCE = 8192  # whose copies stay in the cache
 
 
 class FittedClassifier(AnyClassifier):

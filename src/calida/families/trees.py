@@ -1,4 +1,7 @@
-"""Trees as flat arrays: forests and gradient boosting, predicted level by level, many trees and rows at once."""
+"""Trees as flat arrays: forests and gradient boosting, predicted level by level, many trees and rows at once.
+
+Trees of a few leaves have a shorter way (`small_trees`).
+"""
 
 from __future__ import annotations
 
@@ -13,8 +16,10 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from calida.families.fit import RULED_OUT, Fit, Rows
+from calida.families.small_trees import SmallTree, small_trees, tree_sums
 
 _ROWS_AT_ONCE = 256  # with a hundred trees, what is looked up stays in the cache
+_ROWS_OF_SMALL = 8192  # of whose columns one stays there
 
 
 class _Nodes(NamedTuple):
@@ -66,7 +71,8 @@ class TreeFit(Fit):
         return _flat(nodes, np.asarray(estimator.classes_), np.zeros(num_classes, np.float32), boosted=False)
 
     def log_probs(self, x: Rows) -> Tensor:
-        parts = [self._sums(x[begin : begin + _ROWS_AT_ONCE]) for begin in range(0, len(x), _ROWS_AT_ONCE)]
+        at_once, sums_of = (_ROWS_AT_ONCE, self._sums) if self._small is None else (_ROWS_OF_SMALL, self._small_sums)
+        parts = [sums_of(x[begin : begin + at_once]) for begin in range(0, len(x), at_once)]
         sums = np.zeros((len(x), len(self.start)), np.float32)
         sums[:, self.classes] = np.concatenate(parts)
         total = torch.from_numpy(sums)
@@ -90,6 +96,15 @@ class TreeFit(Fit):
             at = children.take(at)
         found: Rows = self.value.take(at, 0).reshape(len(x), -1, len(self.classes)).sum(1)
         return found
+
+    def _small_sums(self, x: Rows) -> Rows:
+        """The same, where no tree has more than a few leaves."""
+        assert self._small is not None
+        return tree_sums(self._small, x, len(self.classes))
+
+    @cached_property
+    def _small(self) -> list[SmallTree] | None:
+        return small_trees(self.roots, self.feature, self.threshold, self.children, self.value)
 
     @cached_property
     def _depth(self) -> int:

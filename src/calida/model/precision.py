@@ -11,13 +11,13 @@ import torch
 from torch import Tensor
 
 from calida.devices import has_bf16
-from calida.encoders import Findings
+from calida.encoders import Remembered
 from calida.model.backbones import Shape
 from calida.model.classifier import Classifier, Precision, scratch_buffers
 from calida.seeds import Seeds
 
 AUTO_PRECISION = "auto"
-_FOUND = Findings[Precision]("precision.json", lambda value: value in ("fp32", "bf16"))
+_FOUND = Remembered[Precision]("precision.json", lambda value: value in ("fp32", "bf16"))
 _TRIAL_SECONDS = 0.5
 _FEWEST_TURNS, _MOST_TURNS = 3, 12
 _CLOSE = (0.8, 1.2)  # ratios of times that more turns could still move over the border

@@ -41,6 +41,7 @@ class Prediction:
     features: Tensor  # [N, D]
     classes: tuple[str, ...] = ()  # the names of the K classes, where they are known
     names: Sequence[str] = ()  # of the samples: paths or rows, where they have some
+    right: Tensor | None = None  # [N], how likely each answer is right, where check classifiers have told
 
     @property
     def labels(self) -> Tensor:
@@ -78,6 +79,7 @@ class Prediction:
         Where more is known of how likely each answer is `right`, [N], that takes the place of confidence.
         """
         check_abstention(coverage, max_risk, order_by)
+        right = self.right if right is None else right
         expected = 1 - (self.confidence if right is None else right).double()
         score = expected if order_by is None else self.scores()[order_by].double()
         if order_by == "mutual-information" and len(score) > 1 and not bool(score.any()):
@@ -110,7 +112,8 @@ class Prediction:
         tensors = ("log_probs", "entropy", "aleatoric", "epistemic", "features")
         places = range(len(self))[rows] if isinstance(rows, slice) else rows.tolist()
         names = [self.names[place] for place in places] if len(self.names) else ()
-        return replace(self, names=names, **{name: getattr(self, name)[rows] for name in tensors})
+        right = None if self.right is None else self.right[rows]
+        return replace(self, names=names, right=right, **{name: getattr(self, name)[rows] for name in tensors})
 
     def __len__(self) -> int:
         return len(self.log_probs)
@@ -165,8 +168,8 @@ def predict(
         for rows in stream(x, row_slices(share.stop, classifier.rows_at_once(batch_size, sampling), share.start)):
             batch = unit_range(rows.to(classifier.device, non_blocking=True))
             samples, features = classifier.predict_batch(batch, sampling)
-            split = decompose(samples)
-            found = (mean_log_probs(samples), split.predictive, split.aleatoric, split.epistemic, features)
+            mean = mean_log_probs(samples)
+            found = (mean, *decompose(samples, mean=mean), features)
             parts.append([part.cpu() for part in found])
     gathered = (share.gather(torch.cat(column)) for column in zip(*parts, strict=True))
     log_probs, entropy, aleatoric, epistemic, features = gathered

@@ -67,7 +67,7 @@ class Standardize(nn.Module):
         mean = total / values
         spread = (squares / values - mean.square()).clamp(min=0).sqrt()
         if isinstance(target, Tensor) and target.ndim == 2:
-            spread = torch.maximum(spread, _middle_spread(unit_range(target)).to(spread))
+            spread = torch.maximum(spread, _middle_spread(target).to(spread))
         self.mean.copy_(mean)
         # A constant channel carries nothing; dividing by its rounding error would blow it up on target. Small units do
         # not make it constant: what counts is the spread beside the mean.
@@ -92,7 +92,7 @@ def _range(x: Tensor, weight: Tensor | None) -> tuple[Tensor, Tensor]:
 
 def _middle_spread(rows: Tensor, quantile: float = 0.025) -> Tensor:
     """The standard deviation of a Gaussian with this middle 95 %: [D]. A few wild values do not move it."""
-    low, high = _edges(rows, quantile)
+    low, high = _edges(unit_range(rows[:: -(-len(rows) // _ROWS)]), quantile)
     return (high - low) / (2 * NormalDist().inv_cdf(1 - quantile))
 
 

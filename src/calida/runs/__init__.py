@@ -3,7 +3,7 @@
 from calida.runs.config import AUTO_ENCODER, RunConfig
 from calida.runs.data import ReadingProgress, RunData, open_data
 from calida.runs.execution import Metrics, evaluate_run, execute, republish
-from calida.runs.folder import RunFolder, prediction_columns, write_predictions
+from calida.runs.folder import RunFolder, prediction_columns
 from calida.runs.labeling import LabelFiles, evaluate_with_labels, write_label_files
 from calida.runs.parts import EmbedParts, PartWork, PredictParts, make_parts
 from calida.runs.selection import select_run
@@ -28,5 +28,4 @@ __all__ = [
     "republish",
     "select_run",
     "write_label_files",
-    "write_predictions",
 ]

@@ -24,7 +24,7 @@ from calida.data import (
     unify,
 )
 from calida.encoders import standardizing
-from calida.errors import InputError
+from calida.errors import InputError, warn_user
 from calida.run_warnings import RunWarning
 from calida.runs.config import RunConfig
 from calida.runs.encoding import (
@@ -38,6 +38,7 @@ _NOTHING_TO_TUNE = (
     "fine-tuning takes an encoder of images, and photographs that it reads: name one, or see which are installed with "
     "calida encoders"
 )
+_MANY_CLASSES = 30
 ReadingProgress = Callable[[str, int, int], None]  # what is read, how many are done, how many there are
 
 
@@ -79,6 +80,11 @@ def prepare_data(config: RunConfig, source: Collection, target: Collection, tell
     classes = class_names(source.labels or ())
     if len(classes) < 2:
         raise InputError(f"the source {config.source} shows only the class {classes[0]!r}; a classifier needs two")
+    if len(classes) > _MANY_CLASSES and 5 * len(classes) > len(source) and all(map(_is_number, classes)):
+        warn_user(
+            f"the label takes {len(classes):,} different numbers in {len(source):,} rows: calida classifies, so cut a "
+            "quantity into a few classes first"
+        )
     chosen = choose_encoder(config, source, target, tell)
     if config.finetune:
         if chosen is None or {source.kind, chosen.encoder.reads} != {"images"}:
@@ -150,6 +156,14 @@ def _open_images(
     preparation = SavedPreparation(classes, None, before, after, *notes, config.label)
     embedded = Embeddings(x, y, tuning)
     return RunData(first, features.labels, second, features.truth, preparation, embedded)
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
 
 
 def read_truth(config: RunConfig, target: Collection, classes: tuple[str, ...]) -> Tensor | None:

@@ -24,7 +24,7 @@ from calida.data import (
 )
 from calida.encoders import (
     Encoder,
-    Findings,
+    Remembered,
     install_command,
     installed_encoders,
     load_encoder,
@@ -41,7 +41,7 @@ Progress = Callable[[int, int], None]
 _SMALL = 64  # pixels: up to here, small networks see all there is
 _LOOKED_AT = 32
 _COMPARED = 400  # samples of a domain by which encoders are compared
-_SCORES = Findings[float]("encoders.json", lambda value: isinstance(value, float) and isfinite(value))
+_SCORES = Remembered[float]("encoders.json", lambda value: isinstance(value, float) and isfinite(value))
 
 
 class ChosenEncoder(NamedTuple):

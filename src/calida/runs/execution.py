@@ -13,7 +13,7 @@ from typing import Any
 
 import torch
 
-from calida.adaptation import Adapted, RunOptions, adapt_with, load
+from calida.adaptation import Adapted, RunOptions, adapt_with, is_network, load
 from calida.allocator import keep_freed_memory
 from calida.data import (
     INSIDE,
@@ -41,11 +41,12 @@ from calida.run_warnings import WarningCode
 from calida.runs.claiming import as_first_says, check_folder, claim_folder
 from calida.runs.config import FORMAT, NO_ENCODER, RunConfig
 from calida.runs.data import ReadingProgress, RunData, domain_seeds, open_data, read_truth
-from calida.runs.folder import RunFolder, digest_names, prediction_columns, write_predictions
+from calida.runs.folder import RunFolder, digest_names, prediction_columns
 from calida.runs.pictures import target_pictures
 from calida.runs.tensorboard import tensorboard_log
 from calida.seeds import Seeds
 from calida.shift import compare_columns
+from calida.spreadsheets import write_csv
 from calida.training import Observe, RunEvent, RunStarted
 from calida.validation import RoundRecord, returned_record
 from calida.version import __version__
@@ -78,7 +79,8 @@ def execute(
         check_folder(folder, config, resume)
     told = config.tensorboard and processes.first
     board = tensorboard_log(folder.tensorboard) if told else (lambda record: None)
-    keep_freed_memory()
+    if is_network(config.model):  # whose steps ask for the same memory over and over
+        keep_freed_memory()
     with processes.first_ahead():
         start = read_start(config)
         data = open_data(config, tell)
@@ -200,7 +202,7 @@ def _finish(
     predictions, prediction = gather(adapted, validation, data.target.samples, truth, shown, **mapped)
     classes, right = data.preparation.classes, adapted.right
     columns = prediction_columns(data.target.collection, prediction, classes, right=right)
-    write_predictions(folder.predictions, columns)
+    write_csv(folder.predictions, columns)
     metrics = {
         "format": FORMAT,
         "place": str(folder.path),

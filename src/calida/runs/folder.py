@@ -20,8 +20,8 @@ from calida.model import Prediction
 from calida.report import RunPredictions
 from calida.runs.config import FORMAT, RunConfig
 from calida.runs.saved_metrics import SavedMetrics
-from calida.spreadsheets import read_csv, write_csv
-from calida.training import bundle_files
+from calida.spreadsheets import Column, read_csv
+from calida.training import bundle_files, unfinished
 from calida.validation import RoundRecord
 
 BUNDLES = ("model", "source-only", "checkpoint")
@@ -119,7 +119,10 @@ class RunFolder:
         try:
             values = read_json(self._metrics)
         except FileNotFoundError:
-            raise CheckpointError(f"{self.path} holds no finished run: {self._metrics.name} is missing") from None
+            if not self.path.is_dir():
+                raise CheckpointError(f"there is no folder {self.path}") from None
+            missing = f"{self.path} holds no finished run: {self._metrics.name} is missing"
+            raise CheckpointError(f"{missing}{unfinished(self.path)}") from None
         if isinstance(values, dict) and "format" in values and values["format"] != FORMAT:
             raise CheckpointError(f"{self.path} is a run of another version of calida: run it again")
         metrics = check_seal(values, str(self._metrics))
@@ -155,19 +158,24 @@ class RunFolder:
             return None
         return torch.from_numpy(truth) if len(truth) else None
 
-    def read_right(self, names: Sequence[str], prediction: Prediction) -> Tensor | None:
+    def read_right(self, named_by: str, names: Sequence[str], prediction: Prediction) -> Tensor | None:
         """How likely these answers are right, [N], if all are of samples that the run has judged; None otherwise.
 
         A name alone is no proof: the prediction has to be the one that was judged, too.
         """
         try:
             kept = self.read_arrays()
-            places = {name: row for row, name in enumerate(self.read_names(kept)[1])}
-        except CheckpointError:
+            if self.read_metrics()["names"] == digest_names(named_by, names):  # all of them, in their order
+                rows = np.arange(len(names))
+            else:
+                places = {name: row for row, name in enumerate(self.read_names(kept)[1])}
+                rows = np.array([places[name] for name in names])
+                if len(places) < len(kept.right):
+                    return None
+        except (CheckpointError, KeyError):
             return None
-        if not len(kept.right) or len(places) < len(kept.right) or not places.keys() >= set(names):
+        if not len(kept.right):
             return None
-        rows = [places[name] for name in names]
         same = np.allclose(np.exp(kept.after.target[rows]), prediction.probabilities.numpy(), atol=1e-3)
         return torch.from_numpy(kept.right[rows]).double() if same else None
 
@@ -211,7 +219,7 @@ def prediction_columns(
     kept: Tensor | None = None,
     sets: Tensor | None = None,
     right: Tensor | None = None,
-) -> list[tuple[str, list[Any]]]:
+) -> list[tuple[str, Column]]:
     """A line a sample: path or row, label, probability, entropy, aleatoric, epistemic, one probability a class.
 
     With `right`, [N], a column before the classes' own says how likely the label is right.
@@ -220,13 +228,13 @@ def prediction_columns(
     """
     answered = [True] * len(prediction) if kept is None else kept.tolist()
     labels = zip(prediction.labels.tolist(), answered, strict=True)
-    columns: list[tuple[str, list[Any]]] = [
+    columns: list[tuple[str, Column]] = [
         (collection.named_by, list(collection.names)),
         ("label", [classes[label] if answer else "" for label, answer in labels]),
-        ("probability", prediction.confidence.tolist()),
-        *((name, getattr(prediction, name).tolist()) for name in ("entropy", "aleatoric", "epistemic")),
-        *([] if right is None else [("right", right.tolist())]),
-        *((f"p_{name}", column.tolist()) for name, column in zip(classes, prediction.probabilities.T, strict=True)),
+        ("probability", _numbers(prediction.confidence)),
+        *((name, _numbers(getattr(prediction, name))) for name in ("entropy", "aleatoric", "epistemic")),
+        *([] if right is None else [("right", _numbers(right))]),
+        *((f"p_{name}", _numbers(column)) for name, column in zip(classes, prediction.probabilities.T, strict=True)),
     ]
     if sets is not None:
         chosen = [[name for name, inside in zip(classes, row, strict=True) if inside] for row in sets.tolist()]
@@ -237,10 +245,6 @@ def prediction_columns(
     return columns
 
 
-def write_predictions(path: Path, columns: Sequence[tuple[str, list[Any]]]) -> None:
-    """The columns as a CSV file, numbers with six digits."""
-    rows = [
-        [f"{cell:.6g}" if isinstance(cell, float) else cell for cell in row]
-        for row in zip(*(values for _, values in columns), strict=True)
-    ]
-    write_csv(path, [name for name, _ in columns], rows)
+def _numbers(column: Tensor) -> np.ndarray:
+    numbers: np.ndarray = column.contiguous().numpy()
+    return numbers

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -61,8 +61,11 @@ def write_label_files(path: Path, budget: int, out: Path | None = None, seed: in
     files = LabelFiles(place / _SHEET, place / _LABELS, place / _DESIGN)
     if place.is_file():
         raise InputError(f"{place} is a file; the sheet needs a folder", "out")
-    if files.labels.exists() and any(word for _, word in _read_answers(files.labels)):
+    if files.labels.exists() and any(word for *_, word in _read_answers(files.labels)):
         raise InputError(f"{files.labels} has labels in it already, which are not replaced: name another folder", "out")
+    others = [file for file in sorted(place.glob("*.csv")) if file != files.labels]
+    if files.design.exists() and others:
+        raise InputError(f"{others[0]} may have labels of the last draw, which a new one would lose", "out")
     known, sure = predictions.right, torch.from_numpy(predictions.after.target).double().amax(-1).exp()
     right = torch.from_numpy(known).double() if len(known) else sure
     design = draw_design(right, budget, Seeds(seed).at("label").generator("design"))
@@ -80,7 +83,8 @@ def write_label_files(path: Path, budget: int, out: Path | None = None, seed: in
     page = render_sheet(items, metrics["classes"], NO_CLASS, named_by, config.target, key)
     write_atomically(files.design, (json.dumps(sealed(record)) + "\n").encode())
     write_atomically(files.sheet, page.encode())
-    write_csv(files.labels, ["number", named_by, "label"], ([item.number, item.name, ""] for item in items))
+    numbers, names = [item.number for item in items], [item.name for item in items]
+    write_csv(files.labels, [("number", numbers), (named_by, names), ("label", [""] * len(items))])
     return files, len(items)
 
 
@@ -94,11 +98,13 @@ def evaluate_with_labels(path: Path, labels: Path) -> Metrics:
     if not labels.is_file():
         raise InputError(f"there is no file {labels}")
     design = _read_design(path, labels, config, named[1])
-    answers = dict(_checked(_read_answers(labels), len(design.rows), labels))
+    written = _read_answers(labels)
+    answers = dict(_checked([(number, word) for number, _, word in written], len(design.rows), labels))
     given = sorted(number for number, word in answers.items() if word)
     if not given:
         raise InputError(f"{labels} has no label in it yet: fill in the column label")
     truth = _class_numbers([answers[number] for number in given], metrics["classes"], str(labels))
+    _check_names(written, [named[1][row] for row in design.rows.tolist()], set(named[1]), labels)
     places = torch.tensor(given) - 1
     rows, strata = design.rows[places].numpy(), design.strata[places]
     found = {
@@ -158,8 +164,8 @@ def _as_bytes(images: Tensor, place: int) -> np.ndarray:
     return ((images[place] - low) / (high - low).clamp(min=1e-12) * 255).byte().numpy()
 
 
-def _read_answers(labels: Path) -> list[tuple[str, str]]:
-    """Number and label of every row; names are for people, since programs change them."""
+def _read_answers(labels: Path) -> list[tuple[str, str, str]]:
+    """Number, name and label of every row; the number is what counts, since programs change names."""
     header, *rows = read_cells(labels) or [[]]
     columns = [cell.strip().lower() for cell in header]
     refuse_twice([name for name in columns if name in ("number", "label")], str(labels))
@@ -167,7 +173,21 @@ def _read_answers(labels: Path) -> list[tuple[str, str]]:
     if absent:
         raise InputError(f"{labels} has no column {absent[0]!r}; it is to be a file that calida label wrote")
     number, label = columns.index("number"), columns.index("label")
-    return [tuple(row[place].strip() if place < len(row) else "" for place in (number, label)) for row in rows]  # type: ignore[misc]
+    name = next((place for place in range(len(columns)) if place not in (number, label)), len(columns))
+    return [tuple(row[place].strip() if place < len(row) else "" for place in (number, name, label)) for row in rows]  # type: ignore[misc]
+
+
+def _check_names(
+    written: Sequence[tuple[str, str, str]], drawn: Sequence[str], known: Container[str], labels: Path
+) -> None:
+    """Refuse labels of samples that were drawn at another time: names of others stand beside the numbers."""
+    for number, name, word in written:
+        own = drawn[int(number.removesuffix(".0")) - 1]
+        if word and name != own and plain_text(name) != own and plain_text(name) in known:
+            raise InputError(
+                f"{labels} is of another draw: number {number} is {own!r} here, and {name!r} in the file. Evaluate it "
+                f"beside the {_DESIGN} that was written with it"
+            )
 
 
 def _checked(answers: Sequence[tuple[str, str]], count: int, labels: Path) -> list[tuple[int, str]]:

@@ -100,10 +100,10 @@ class PredictParts:
         adapted, preparation = self._saved()
         loaded = prepare_new(collection, preparation, self.loading, self.domain, self.check_scale, self.device)
         own = adapted.predict(loaded.samples, num_samples=self.samples, raw=True)
-        prediction = own if self.raw else own.tempered(adapted.temperature)
+        prediction = own if self.raw else adapted.calibrated(own)
         inside = None if self.sets is None else adapted.sets_of(own, self.sets)
         (named_by, names), *columns = prediction_columns(
-            loaded.collection, prediction, preparation.classes, sets=inside
+            loaded.collection, prediction, preparation.classes, sets=inside, right=prediction.right
         )
         taken = {name for name, _ in columns}
         return pl.DataFrame({"name" if named_by in taken else named_by: names, **dict(columns)})

@@ -59,13 +59,21 @@ def has_bundle(folder: Path, name: str) -> bool:
     return (folder / f"{name}.json").exists()
 
 
+def unfinished(folder: Path) -> str:
+    """What to say of a run that was stopped before its end."""
+    begun = (folder / "checkpoint.json").exists()
+    return f"; its run was stopped, go on with: calida adapt --resume --out {folder}" if begun else ""
+
+
 def read_bundle(folder: Path, name: str) -> Bundle:
     """Read a bundle back, or say in one sentence what is wrong with it."""
     path = folder / f"{name}.json"
     try:
         header = read_json(path)
     except FileNotFoundError:
-        raise CheckpointError(f"there is no {name} in {folder}: {path.name} is missing") from None
+        if not folder.is_dir():
+            raise CheckpointError(f"there is no folder {folder}") from None
+        raise CheckpointError(f"there is no {name} in {folder}: {path.name} is missing{unfinished(folder)}") from None
     if not isinstance(header, dict) or header.get("format") != f"calida-{name}":
         raise CheckpointError(f"{path} is not a calida {name}")
     if header.get("version") != _VERSION:

@@ -50,13 +50,14 @@ class Uncertainty(NamedTuple):
     epistemic: Tensor
 
 
-def decompose(sample_log_probs: Tensor, order: float = 1.0) -> Uncertainty:
+def decompose(sample_log_probs: Tensor, order: float = 1.0, mean: Tensor | None = None) -> Uncertainty:
     """Split the entropy of the averaged prediction: [M, ..., K] -> three times [...] (Depeweg et al., 2018).
 
     Aleatoric is the expected entropy of the samples; epistemic is the rest, which at order 1 is the mutual
-    information of label and weights and never negative.
+    information of label and weights and never negative. `mean` is `mean_log_probs`, where that is known already.
     """
-    predictive, aleatoric = predictive_entropy(sample_log_probs, order), expected_entropy(sample_log_probs, order)
+    predictive = renyi_entropy(mean_log_probs(sample_log_probs) if mean is None else mean, order)
+    aleatoric = expected_entropy(sample_log_probs, order)
     return Uncertainty(predictive, aleatoric, predictive - aleatoric)
 
 

@@ -211,7 +211,8 @@ def test_all_problems_are_one_message():
         table.apply(pl.DataFrame({"a": ["x", "2", "y"], "day": ["soon", "2024-01-01", "later"]}), "target")
     assert str(caught.value) == (
         "target: 3 problems with its columns: 'b' of the source is missing; 'a' holds 'x' (and 1 more) where there "
-        "should be numbers; 'day' holds 'soon' where there should be dates; mend the file, or leave columns out"
+        "should be numbers; 'day' holds 'soon' where there should be dates; mend the file, or train "
+        "without these columns"
     )
     broken = pl.DataFrame({"p": [1.0, float("inf")], "q": [[1], [2]]})
     with pytest.raises(InputError, match=r"source: 2 problems with its columns: 'p' holds inf .*; 'q' holds values of"):

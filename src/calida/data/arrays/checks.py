@@ -15,6 +15,7 @@ from calida.errors import InputError, warn_user
 from calida.seeds import Seeds
 
 _CHANNELS = (1, 3, 4)
+_LOOKED_AT = 4096  # rows at once
 
 
 class Labeled(NamedTuple):
@@ -34,6 +35,8 @@ def as_inputs(x: ArrayLike | Samples, name: str) -> Samples:
         return x
     _refuse_masked(x, name, "samples")
     try:
+        if hasattr(x, "toarray"):
+            raise TypeError("a sparse matrix; give x.toarray()")
         tensor = x.detach() if isinstance(x, Tensor) else _from_numpy(np.asarray(x))
         tensor = tensor.to_dense() if tensor.is_sparse else tensor
     except (TypeError, ValueError, RuntimeError) as error:
@@ -51,8 +54,8 @@ def as_inputs(x: ArrayLike | Samples, name: str) -> Samples:
         given, tensor = tensor, tensor.to(torch.float32)
         if given.dtype == torch.float64 and bool((given.isfinite() & tensor.isinf()).any()):
             raise InputError(f"{name} has values up to {float(given.abs().max()):.3g}, too large for 32 bits")
-        broken = (~torch.isfinite(tensor)).flatten(1).any(1).nonzero().flatten()
-        if len(broken):
+        if not bool(tensor.sum(dtype=torch.float64).isfinite()):  # which one bad number is enough for
+            broken = (~torch.isfinite(tensor)).flatten(1).any(1).nonzero().flatten()
             raise InputError(
                 f"{name} has NaN or infinite values in {len(broken)} of {len(tensor)} samples, "
                 f"the first at index {int(broken[0])}; fill or drop them"
@@ -78,6 +81,9 @@ def _refuse_masked(values: object, name: str, what: str) -> None:
 
 def _from_numpy(array: np.ndarray) -> Tensor:
     """A tensor of any numeric array: views that run backwards, other byte orders and read-only memory are copied."""
+    if array.dtype.kind not in "biufc":
+        kind = {"O": "objects", "U": "words", "S": "bytes", "M": "dates", "m": "times"}.get(array.dtype.kind, "records")
+        raise TypeError(f"it holds {kind}; give numbers, or a data frame whose columns hold them")
     array = np.ascontiguousarray(array, dtype=array.dtype.newbyteorder("="))
     return torch.from_numpy(array if array.flags.writeable else array.copy())
 
@@ -102,7 +108,7 @@ def as_labels(y: ArrayLike | Tensor, count: int, num_classes: int | None, name: 
         first = int(outside[0])
         raise InputError(
             f"{name} label {int(labels[first])} at index {first} is outside 0..{classes - 1} "
-            f"({len(outside)} such labels)"
+            f"({len(outside)} such labels): number the classes 0..K-1, or give them as words"
         )
     used = np.unique(labels)
     if num_classes is None and len(used) < classes:
@@ -118,6 +124,8 @@ def as_labels(y: ArrayLike | Tensor, count: int, num_classes: int | None, name: 
 
 OTHER_UNIT, WORTH_A_WARNING = 50, 5  # drift moves a column; a factor like the first is another unit
 _NOTHING = 1e-12  # a column of zeros tells nothing
+_COPIES = 0.05  # of the rows; fewer change little
+_COMPARED = 100_000  # rows that are looked through for copies
 _MANY = 30  # rows of which some would be of the usual size; fewer may all be small
 
 
@@ -138,7 +146,7 @@ class Scale(NamedTuple):
         if isinstance(x, ImageFiles):
             return Scale(True, 0.0, 255.0)
         is_bytes = x.dtype == torch.uint8
-        mean, largest = ((), ()) if is_bytes else column_sizes(x)
+        mean, largest = ((), ()) if is_bytes else mean_and_largest(x)
         return Scale(is_bytes, float(x.min()), float(x.max()), mean, largest)
 
     def compare(self, x: Samples) -> Tensor | None:
@@ -160,7 +168,7 @@ def size_factors(magnitude: Sequence[float], largest: Sequence[float], x: Tensor
     A few rows may all have rare values: their mean tells little, and only values far beyond all that was seen count.
     `shrinks` says of which columns smaller values would be another unit.
     """
-    mean, most = (torch.tensor(part, dtype=torch.float64) for part in column_sizes(x))
+    mean, most = (torch.tensor(part, dtype=torch.float64) for part in mean_and_largest(x))
     usual, known = (torch.tensor(part, dtype=torch.float64) for part in (magnitude, largest))
     told = (usual > _NOTHING) & (mean > _NOTHING)
     beyond = most / known.clamp(min=_NOTHING)
@@ -172,13 +180,13 @@ def size_factors(magnitude: Sequence[float], largest: Sequence[float], x: Tensor
     return torch.stack([factor, larger, smaller]).amax(0)
 
 
-def column_sizes(x: Tensor) -> tuple[tuple[float, ...], tuple[float, ...]]:
+def mean_and_largest(x: Tensor) -> tuple[tuple[float, ...], tuple[float, ...]]:
     """Mean and largest absolute values: of each column of vectors, or of all pixels of images."""
     means, most = [], []
-    for rows in x.split(4096):
-        sizes = rows.double().abs() if x.ndim == 2 else rows.double().abs().flatten()[:, None]
-        means.append(sizes.sum(0) / (len(x) if x.ndim == 2 else x.numel()))
-        most.append(sizes.amax(0))
+    for rows in x.split(_LOOKED_AT):
+        sizes = rows.abs() if x.ndim == 2 else rows.abs().flatten()[:, None]
+        means.append(sizes.sum(0, dtype=torch.float64) / (len(x) if x.ndim == 2 else x.numel()))
+        most.append(sizes.amax(0).double())
     return tuple(torch.stack(means).sum(0).tolist()), tuple(torch.stack(most).amax(0).tolist())
 
 
@@ -218,6 +226,27 @@ def check_shape(source: Samples, target: Samples) -> None:
         raise InputError(
             f"source samples have shape {tuple(source.shape[1:])} but target samples have shape "
             f"{tuple(target.shape[1:])}; bring both to one shape"
+        )
+
+
+def tell_copies(x: Samples, name: str) -> None:
+    """Warn of rows that stand more than once in measured data, where that is no chance.
+
+    Rows of a few categories repeat by themselves. Where a column hardly ever repeats, equal rows are copies, as
+    oversampling makes them, and held-out source has copies of what is learnt.
+    """
+    if not isinstance(x, Tensor) or x.ndim != 2 or len(x) < _MANY:
+        return
+    rows = x[:_COMPARED].cpu().contiguous().numpy()
+    whole = rows.view(np.dtype((np.void, rows.itemsize * rows.shape[1]))).ravel()  # a row as one value
+    distinct = np.unique(whole, return_index=True)[1]
+    copies = len(rows) - len(distinct)
+    if copies < _COPIES * len(rows):
+        return
+    if max(len(np.unique(column)) for column in rows[distinct].T) >= len(distinct) / 2:
+        warn_user(
+            f"{copies:,} of {len(rows):,} rows of {name} are copies of others: held-out source has copies of what is "
+            "learnt, so every accuracy looks too good; drop them, or give sample_weight or class_weight instead"
         )
 
 

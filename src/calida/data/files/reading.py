@@ -17,7 +17,15 @@ from calida.data.files.image_folders import (
     read_image_list,
 )
 from calida.data.files.numpy_files import array_labels, from_arrays, load_arrays
-from calida.data.files.tables import ROW, TABLE_SUFFIXES, RowRange, is_json_lines, read_label_column, read_table
+from calida.data.files.tables import (
+    ROW,
+    TABLE_SUFFIXES,
+    RowRange,
+    is_json_lines,
+    read_label_column,
+    read_own_labels,
+    read_table,
+)
 from calida.data.files.texts import is_text_folder, read_text_folder, read_text_table
 from calida.data.named.store import NAMED, data_folder, named_path, read_named
 from calida.data.tables.preparation import ColumnChoice, TablePreparation
@@ -129,6 +137,8 @@ def read_labels(text: str, collection: Collection, seeds: Seeds, label: str | No
     table with a column `row`, or with the one that names the samples, as predictions have, may be in any order.
     """
     if text == INSIDE:
+        if collection.table is not None:
+            return _table_labels(collection, label)
         choice = ColumnChoice(label=label, id=collection.id, text=collection.text)
         own = read_collection(collection.origin, seeds, True, choice, collection.table)
         return _by_name(own.names, own.labels or (), collection, text)
@@ -151,9 +161,18 @@ def read_labels(text: str, collection: Collection, seeds: Seeds, label: str | No
     return _by_name([str(row) for row in range(total)], found, collection, text)
 
 
+def _table_labels(collection: Collection, label: str | None) -> list[str]:
+    """The labels that a table of features carries, without reading its features again."""
+    path = Path(Place.parse(collection.origin).name).expanduser()
+    rows, found = read_own_labels(path, label, collection.id)
+    return _by_name(rows, found, collection, INSIDE)
+
+
 def _by_name(names: Sequence[str], found: Sequence[str], collection: Collection, text: str) -> list[str]:
     labels: dict[str, str] = {}
     wanted = set(collection.names)
+    if len(wanted) == len(names) and list(names) == list(collection.names):
+        return list(found)
     for written, label in zip(names, found, strict=True):
         # Names in a file that calida wrote have an apostrophe where a spreadsheet would take them for formulas.
         name = next((one for one in (written, printable(written), plain_text(written)) if one in wanted), written)

@@ -64,12 +64,7 @@ def table_collection(
     `place` is what errors call the table, `origin` what the user does, and `rows` which of a file's rows these are.
     """
     label = choice.label
-    if labelled:
-        if label is None:
-            raise InputError(f"{place} is a table: name its label column; it has {listed(frame.columns)}", "label")
-        if label not in frame.columns:
-            raise no_column(place, label, frame.columns)
-    labels = label_words(frame[label], place) if labelled and label else None
+    labels = _labels_of(frame, label, place) if labelled else None
     frame = frame.drop(label, strict=False) if label else frame
     fitted = table or TablePreparation.fit(frame, labels, choice, place)
     values = fitted.read(frame, place)
@@ -80,14 +75,27 @@ def table_collection(
     return Collection(origin or place, samples, names, labels, tuple(notes), table=fitted, frame=frame, id=named)
 
 
+def _labels_of(frame: pl.DataFrame, label: str | None, place: str) -> list[str]:
+    """The column of labels as words."""
+    if label is None:
+        raise InputError(f"{place} is a table: name its label column; it has {listed(frame.columns)}", "label")
+    if label not in frame.columns:
+        raise no_column(place, label, frame.columns)
+    return label_words(frame[label], place)
+
+
 def no_column(place: str, name: str, columns: Sequence[str]) -> InputError:
     """For a column that a table has not got: those that it has, and the ones with such a name."""
     return InputError(f"{place} has no column {name!r}; it has {listed(columns)}{suggest(name, columns, listed=False)}")
 
 
-def read_parquet(path: Path, rows: RowRange | None = None) -> pl.DataFrame:
-    """The table, or some rows of it without reading the others."""
-    return pl.read_parquet(path) if rows is None else pl.scan_parquet(path).slice(*rows).collect()
+def read_parquet(path: Path, rows: RowRange | None = None, only: Container[str | None] | None = None) -> pl.DataFrame:
+    """The table, or some rows or columns of it without reading the others."""
+    whole = pl.scan_parquet(path)
+    if only is not None:
+        columns = whole.collect_schema().names()
+        whole = whole.select([column for column in columns if column.strip() in only] or columns)
+    return (whole if rows is None else whole.slice(*rows)).collect()
 
 
 def is_json_lines(path: Path) -> bool:
@@ -129,13 +137,30 @@ def read_label_column(path: Path, label: str, key: str = ROW) -> tuple[list[str]
     return rows, label_words(frame[column], str(path))
 
 
-def _read(path: Path, words: Container[str | None], numbers: bool = True, rows: RowRange | None = None) -> pl.DataFrame:
-    """The table; some columns are read as the words that are written, since 01 and 1 may be two classes."""
+def read_own_labels(path: Path, label: str | None, id_column: str | None) -> tuple[list[str], list[str]]:
+    """The names of a table's rows and their labels; of a Parquet file, no other column is read."""
+    frame = _read(path, {label, id_column}, only={label, id_column} if label else None)
+    labels = _labels_of(frame, label, str(path))
+    names = row_numbers(frame, None) if id_column is None else label_words(frame[id_column], str(path), "column")
+    return names, labels
+
+
+def _read(
+    path: Path,
+    words: Container[str | None],
+    numbers: bool = True,
+    rows: RowRange | None = None,
+    only: Container[str | None] | None = None,
+) -> pl.DataFrame:
+    """The table; some columns are read as the words that are written, since 01 and 1 may be two classes.
+
+    With `only`, a Parquet file gives no other columns, if it has one of them.
+    """
     try:
         if is_json_lines(path):
             frame = read_json_lines(path)
         elif path.suffix.lower() == ".parquet":
-            frame = read_parquet(path, rows)
+            frame = read_parquet(path, rows, only)
         else:
             frame = _read_text(path, words, numbers)
     except UnicodeError as error:

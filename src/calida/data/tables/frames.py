@@ -13,6 +13,8 @@ from calida.errors import InputError
 
 def is_frame(x: object) -> bool:
     """Whether this is a table with named columns, of any library that has one."""
+    if isinstance(x, pl.LazyFrame):
+        raise InputError("a LazyFrame has not read its rows yet: give frame.collect()")
     columnar = hasattr(x, "columns") or hasattr(x, "column_names")
     return columnar and hasattr(x, "__len__") and (hasattr(x, "__arrow_c_stream__") or _is_pandas(x))
 

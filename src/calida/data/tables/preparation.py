@@ -230,4 +230,4 @@ def _refuse_empty(frame: pl.DataFrame, origin: str) -> None:
 def _all_of(problems: Sequence[str], origin: str) -> InputError:
     """One message on all columns; a problem names its column first."""
     count = f"{len(problems)} problems with its columns: " if problems[1:] else "the column "
-    return InputError(f"{origin}: {count}{'; '.join(problems)}; mend the file, or leave columns out", "drop")
+    return InputError(f"{origin}: {count}{'; '.join(problems)}; mend the file, or train without these columns", "drop")

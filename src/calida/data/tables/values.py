@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 import numpy as np
@@ -11,7 +12,8 @@ from calida.errors import InputError
 
 MISSING = ("", "NA", "N/A", "n/a", "#N/A", "NaN", "nan", "null", "NULL", "None", "?")
 _TRUTH = {"true": 1.0, "false": 0.0, "yes": 1.0, "no": 0.0, "t": 1.0, "f": 0.0, "1": 1.0, "0": 0.0, "y": 1.0, "n": 0.0}
-_THOUSANDS = r"^[+-]?[1-9]\d{0,2}(,\d{3})+$"
+_WITH_FRACTION = {",": r"^[+-]?[1-9]\d{0,2}(,\d{3})+\.\d+$", ".": r"^[+-]?[1-9]\d{0,2}(\.\d{3})+,\d+$"}  # by separator
+_SIGN = r"^[+-]?\s*[€$£¥₹]|[€$£¥₹%‰]$"  # of a currency or a share, which all numbers of a column have
 _LARGEST = float(np.finfo(np.float32).max)
 DATE_FORMATS = (
     "%Y-%m-%d",
@@ -61,7 +63,11 @@ def as_numbers(column: pl.Series, gaps: Sequence[str] = ()) -> pl.Series:
 def as_truth(column: pl.Series) -> pl.Series:
     """True and false, also as the usual words for them, as Float64."""
     if not is_words(column):
-        return as_numbers(column)
+        numbers = as_numbers(column)
+        other = numbers.filter(~numbers.is_in([0.0, 1.0]) & numbers.is_not_null())
+        if len(other):
+            raise ColumnError(f"holds {other[0]:g}{_many(len(other))} where there should be true or false")
+        return numbers
     words = strip(column).str.to_lowercase()
     values = words.replace_strict(list(_TRUTH), list(_TRUTH.values()), default=None, return_dtype=pl.Float64)
     wrong = words.filter(values.is_null() & words.is_not_null() & ~words.is_in([one.lower() for one in MISSING]))
@@ -128,16 +134,40 @@ def strip(column: pl.Series) -> pl.Series:
 
 
 def with_points(words: pl.Series) -> pl.Series:
-    """Decimal commas as points, if there are commas and no points; 1,234 alone might be thousands as well."""
+    """Numbers with a decimal point and nothing else, if all are written alike: 1.234,50 or $1,234.50, 12,5 or 45 %.
+
+    1,234 alone might be a fraction or thousands.
+    """
+    words = _without_sign(words)
+    for separator, pattern in _WITH_FRACTION.items():
+        if words.str.contains(pattern).any():
+            grouped = words.filter(words.str.contains(separator, literal=True).fill_null(False))
+            if grouped.str.contains(f"{pattern}|{_grouped(separator)}").all():
+                words = words.str.replace_all(separator, "", literal=True)
+                return words.str.replace(",", ".", literal=True)
     written = words.filter(words.str.contains(",", literal=True).fill_null(False))
     pointed = written.str.replace(",", ".", literal=True)
     if not len(written) or words.str.contains(".", literal=True).any():
         return words
     if pointed.cast(pl.Float64, strict=False).is_null().any():
         return words
-    if written.str.contains(_THOUSANDS).all():
+    if written.str.contains(_grouped(",")).all():
         raise ColumnError(f"holds {written[0]!r}, a fraction or thousands: write numbers with a decimal point")
     return words.str.replace(",", ".", literal=True)
+
+
+def _grouped(separator: str) -> str:
+    """Whole numbers whose thousands are set apart by this."""
+    return rf"^[+-]?[1-9]\d{{0,2}}({re.escape(separator)}\d{{3}})+$"
+
+
+def _without_sign(words: pl.Series) -> pl.Series:
+    """Without the sign of a currency or a share, where all have the same one and a digit beside it."""
+    present = words.filter(words.is_not_null() & ~words.is_in(MISSING))
+    signs = present.str.extract(f"({_SIGN})", 1).str.strip_chars("+- ").unique()
+    if not len(present) or len(signs) != 1 or signs[0] is None:
+        return words
+    return words.str.replace(r"^([+-]?)\s*[€$£¥₹]\s*", "${1}").str.replace(r"\s*[€$£¥₹%‰]$", "")
 
 
 def _many(count: int) -> str:

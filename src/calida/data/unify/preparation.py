@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from calida.data.arrays.checks import OTHER_UNIT, size_factors
+from calida.data.arrays.checks import OTHER_UNIT, mean_and_largest, size_factors
 from calida.data.unify.values import Values
 from calida.json_values import from_json
 
@@ -156,8 +156,10 @@ def column_sizes(x: Tensor, measured: Tensor) -> dict[str, Any]:
 
     Columns that are not `measured` in a unit, indicators of a category for one, have no size to compare.
     """
-    sizes = x.double().abs() * measured
-    return {"magnitude": tuple(sizes.mean(0).tolist()), "largest": tuple(sizes.amax(0).tolist())}
+    return {
+        name: tuple(size if told else 0.0 for size, told in zip(sizes, measured.tolist(), strict=True))
+        for name, sizes in zip(("magnitude", "largest"), mean_and_largest(x), strict=True)
+    }
 
 
 def odd_column(first: tuple[float, ...], second: tuple[float, ...]) -> int | None:

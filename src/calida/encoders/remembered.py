@@ -1,4 +1,4 @@
-"""Small findings in the cache folder, so that the next run need not find them again."""
+"""Small answers in the cache folder, so that the next run need not look for them again."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ Value = TypeVar("Value")
 
 
 @dataclass(frozen=True)
-class Findings(Generic[Value]):
-    """A file of what was found, by what it depended on; values that `valid` refuses are found anew."""
+class Remembered(Generic[Value]):
+    """A file of answers, by what each depended on; if `valid` refuses one, all are looked for anew."""
 
     name: str
     valid: Callable[[Any], bool]

@@ -2,7 +2,7 @@
 
 import pytest
 
-from calida.encoders import Findings
+from calida.encoders import Remembered
 
 
 @pytest.fixture
@@ -22,7 +22,7 @@ class Search:
         return float(self.times)
 
 
-NUMBERS = Findings[float]("numbers.json", lambda value: isinstance(value, float))
+NUMBERS = Remembered[float]("numbers.json", lambda value: isinstance(value, float))
 
 
 def test_each_circumstance_is_looked_at_once(cache):

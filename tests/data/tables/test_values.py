@@ -1,0 +1,46 @@
+"""Numbers and truth, however a person or a program wrote them."""
+
+import polars as pl
+import pytest
+
+from calida.data.tables.kinds import Kind, kind_of
+from calida.data.tables.values import ColumnError, as_numbers, as_truth
+
+
+@pytest.mark.parametrize(
+    ("written", "numbers"),
+    [
+        (["$123.45", "$1,200.50", "-$7"], [123.45, 1200.5, -7]),
+        (["45.0%", "3 %", None], [45, 3, None]),
+        (["\u20ac 12.30", "\u20ac3"], [12.3, 3]),
+        (["5 \u20ac", "7,5 \u20ac"], [5, 7.5]),
+        (["1.234,50", "12,5", "1.000"], [1234.5, 12.5, 1000]),
+        (["1,200.50", "45.10", "3,000"], [1200.5, 45.1, 3000]),
+        (["1.234.567,5", "-2"], [1234567.5, -2]),
+        (["12,5", "3"], [12.5, 3]),
+    ],
+)
+def test_numbers_with_signs_and_separators(written, numbers):
+    column = pl.Series("n", written)
+    assert kind_of(column) == Kind.NUMBER
+    assert as_numbers(column).to_list() == numbers
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        ["10,600", "9"],  # a fraction, or thousands
+        ["$5", "\u20ac5"],  # two currencies are no number
+        ["12.5", "1.234,50"],  # two ways of writing
+        ["A12", "A13"],  # a code
+    ],
+)
+def test_what_may_mean_two_things_is_no_number(written):
+    with pytest.raises(ColumnError):
+        as_numbers(pl.Series("n", written))
+
+
+def test_numbers_stand_for_truth_only_where_they_are_0_or_1():
+    assert as_truth(pl.Series("b", [0, 1, None])).to_list() == [0, 1, None]
+    with pytest.raises(ColumnError, match=r"holds 39 \(and 1 more\) where there should be true or false"):
+        as_truth(pl.Series("b", [0, 39, 1, -2]))
