@@ -159,15 +159,22 @@ def _table_rates() -> dict[str, float]:
         return {f"rows of {_COLUMNS} numbers, Parquet to Parquet, mlp": _ROWS / (time.process_time() - began)}
 
 
+def write_photographs(folder: Path, count: int) -> None:
+    """JPEG files of 640 x 480, smooth as photographs are."""
+    folder.mkdir(parents=True, exist_ok=True)
+    generator = np.random.default_rng(0)
+    for index in range(count):
+        rough = generator.integers(0, 256, (30, 40, 3), dtype=np.uint8)
+        Image.fromarray(rough).resize((640, 480)).save(folder / f"{index:03}.jpg", quality=90)
+
+
 def _photograph_rates() -> dict[str, float]:
     if not PACKAGED["efficientnet-lite0"].is_installed():
         return {}
     with tempfile.TemporaryDirectory() as name:
-        folder, generator = Path(name), np.random.default_rng(0)
-        for index in range(_PHOTOGRAPHS):
-            rough = generator.integers(0, 256, (30, 40, 3), dtype=np.uint8)  # smooth, as photographs are
-            Image.fromarray(rough).resize((640, 480)).save(folder / f"{index:03}.jpg", quality=90)
-        samples = read_collection(name, Seeds(0), False).samples
+        folder = Path(name)
+        write_photographs(folder / "photographs", _PHOTOGRAPHS)
+        samples = read_collection(str(folder / "photographs"), Seeds(0), False).samples
         encoder = load_encoder("efficientnet-lite0", 160)
         began = time.process_time()
         embed(encoder, samples, Loading(workers=0), root=folder / "cache")

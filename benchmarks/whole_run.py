@@ -12,11 +12,11 @@ from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
-import numpy as np
 import torch
-from PIL import Image
 
+from benchmarks.rates import write_photographs
 from calida.data import Loading, read_collection
 from calida.encoders import PACKAGED, Encoder, embed, embedding_precision, load_encoder
 from calida.errors import InputError
@@ -25,7 +25,7 @@ from calida.seeds import Seeds
 from calida.training import loop, network_trainer
 
 _SOURCE, _TARGET, _WANTED = "mnist:train:2000", "usps:train:1800", 0.98
-_PHOTOGRAPHS, _SIZE, _BATCH = 384, (640, 480), 32
+_PHOTOGRAPHS, _BATCH = 384, 32
 _CPU = torch.device("cpu")
 
 
@@ -75,7 +75,7 @@ def print_embedding() -> None:
     print(f"  {'the bare network on prepared batches':66s} {bare:10.0f}")
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        _write_photographs(folder / "photographs")
+        write_photographs(folder / "photographs", _PHOTOGRAPHS)
         files = read_collection(str(folder / "photographs"), Seeds(0), False).samples
         ways: dict[str, tuple[Any, int]] = {
             "images in memory": (images, 0),
@@ -87,14 +87,6 @@ def print_embedding() -> None:
             rate = _PHOTOGRAPHS / _seconds(act)
             print(f"  {title:66s} {rate:10.0f}  {rate / bare:.0%}", flush=True)
     torch.set_num_threads(threads)
-
-
-def _write_photographs(folder: Path) -> None:
-    folder.mkdir()
-    generator = np.random.default_rng(0)
-    for index in range(_PHOTOGRAPHS):
-        rough = generator.integers(0, 256, (30, 40, 3), dtype=np.uint8)  # smooth, as photographs are
-        Image.fromarray(rough).resize(_SIZE).save(folder / f"{index:03}.jpg", quality=90)
 
 
 @torch.inference_mode()
@@ -117,11 +109,8 @@ def _training_clock() -> Iterator[list[float]]:
         finally:
             spent[0] += time.perf_counter() - began
 
-    network_trainer.train = timed  # type: ignore[attr-defined]
-    try:
+    with patch.object(network_trainer, "train", timed):
         yield spent
-    finally:
-        network_trainer.train = loop.train  # type: ignore[attr-defined]
 
 
 def _python(arguments: list[str]) -> None:

@@ -11,6 +11,7 @@ from sklearn.preprocessing import StandardScaler
 
 from calida.errors import InputError
 from calida.families import FAMILIES, FittedClassifier, OpaqueFit, TreeFit, own_family, store
+from calida.families.small_trees import MOST_LEAVES, small_trees, tree_sums
 from calida.model import Sampling, predict
 from calida.seeds import Seeds
 
@@ -114,6 +115,29 @@ def test_arrays_that_are_no_trees_are_refused(name, change):
     broken = {f"members.0.trees.{key}": value for key, value in {**arrays, name: change(arrays[name])}.items()}
     with pytest.raises(RuntimeError, match="trees"):
         model.load_state_dict({**model.state_dict(), **broken})
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+@pytest.mark.parametrize(
+    "estimator",
+    [
+        HistGradientBoostingClassifier(max_iter=7, max_leaf_nodes=MOST_LEAVES, early_stopping=False),
+        HistGradientBoostingClassifier(max_iter=2, max_leaf_nodes=2, early_stopping=False),
+        ExtraTreesClassifier(5, max_leaf_nodes=MOST_LEAVES, random_state=0),
+    ],
+    ids=["boosting", "stumps", "forest"],
+)
+def test_trees_of_few_leaves_sum_up_as_trees_of_many_do(estimator, classes):
+    x, y = whole_numbers(classes)
+    fit = store(estimator.fit(x, y), classes)
+    trees = small_trees(fit.roots, fit.feature, fit.threshold, fit.children, fit.value)
+    np.testing.assert_allclose(tree_sums(trees, x, len(fit.classes)), fit._sums(x), atol=1e-5)
+
+
+def test_a_tree_of_more_leaves_goes_level_by_level():
+    x, y = whole_numbers(2)
+    fit = store(HistGradientBoostingClassifier(max_iter=2, max_leaf_nodes=12, min_samples_leaf=1).fit(x, y), 2)
+    assert small_trees(fit.roots, fit.feature, fit.threshold, fit.children, fit.value) is None
 
 
 def test_an_estimator_of_ones_own_predicts_and_goes_back_to_an_earlier_fit():
