@@ -114,8 +114,12 @@ def train_case(
     folder: Path | None = None,
     observe: Observe = lambda event: None,
     shifted: float = 0.4,
+    batches: int = 4,
 ) -> dict[str, Tensor]:
-    """The classifier's tensors after 20 steps in float64; with a folder, a run that is there is resumed."""
+    """The classifier's tensors after 20 steps in float64; with a folder, a run that is there is resumed.
+
+    With fewer batches in an epoch there are fewer steps.
+    """
     shape = (10,) if case.vectors else (1, 8, 8)
     short = {"batch_size": 13, "epochs": 1, "rounds": 2, "passes": 1, "schedule": "alternate", **_SHORT}
     recipe = get_recipe(case.recipe).with_settings({**short, **case.settings})
@@ -123,7 +127,7 @@ def train_case(
     network = Network(shape, CLASSES, "custom", recipe.posterior.gaussian, sampled=recipe.posterior.sampled)
     model = build_classifier(network, Seeds(1), backbone).double()
     terms = {"own": Weighted(OwnTerm(), 0.5)} if case.own_term else {}
-    domains, identity = _domains(shape, shifted), {"target": shifted}
+    domains, identity = _domains(shape, shifted, batches), {"target": shifted}
     samples = recipe.posterior.num_samples
     run = Run(phases(recipe, terms), domains, Seeds(0), samples, 16, folder, identity, observe, processes=processes)
     done = run_rounds(run, model, resume=folder is not None)
@@ -152,7 +156,7 @@ def _vector_layers() -> nn.Module:
     return nn.Sequential(nn.Linear(10, 8, bias=False), nn.BatchNorm1d(8), nn.Tanh(), nn.Dropout(0.2))
 
 
-def _domains(shape: tuple[int, ...], shifted: float) -> Domains:
+def _domains(shape: tuple[int, ...], shifted: float, batches: int) -> Domains:
     """Four classes at places of their own; the target is brighter and noisier."""
     generator = torch.Generator().manual_seed(2)
     places = torch.randn(CLASSES, *shape, generator=generator, dtype=torch.float64)
@@ -161,8 +165,8 @@ def _domains(shape: tuple[int, ...], shifted: float) -> Domains:
         labels = torch.arange(rows) % CLASSES
         return places[labels] + noise * torch.randn(rows, *shape, generator=generator, dtype=torch.float64), labels
 
-    target, _ = drawn(52, 0.9)
-    return Domains(Labeled(*drawn(60, 0.6)), Labeled(*drawn(12, 0.6)), 1.2 * target + shifted, CLASSES)
+    target, _ = drawn(13 * batches, 0.9)
+    return Domains(Labeled(*drawn(15 * batches, 0.6)), Labeled(*drawn(12, 0.6)), 1.2 * target + shifted, CLASSES)
 
 
 def torchrun(count: int) -> list[str]:
@@ -183,11 +187,11 @@ def largest_difference(one: Mapping[str, Tensor], other: Mapping[str, Tensor]) -
     )
 
 
-def train_all(out: Path) -> None:
+def train_all(out: Path, batches: int = 4) -> None:
     """What each process does: all cases, and the first one saves what came out."""
     processes, found = join(), dict[str, Tensor]()
     for name, case in cases().items():
-        found |= {f"{name}/{key}": value for key, value in train_case(case, processes).items()}
+        found |= {f"{name}/{key}": value for key, value in train_case(case, processes, batches=batches).items()}
     if processes.first:
         save_file(found, out)
 

@@ -14,7 +14,7 @@ import torch
 from commands import succeed
 from documents import ROOT
 from safetensors.torch import load_file
-from together import RESUMED, augmented, begin, normalized
+from together import BATCHES, RESUMED, augmented, begin, normalized
 
 from benchmarks.processes import cases, largest_difference, read_cases, torchrun, train_case
 from calida.processes import ALONE, Processes, Share
@@ -33,7 +33,7 @@ def test_two_processes_train_the_model_that_one_trains(tmp_path):
     begin(tmp_path / "from-one")
     script = str(ROOT / "tests" / "training" / "together.py")
     two = subprocess.Popen([*torchrun(2), script, str(tmp_path)], env=ENVIRONMENT, stderr=subprocess.PIPE, text=True)
-    alone = {name: train_case(case) for name, case in cases().items()}
+    alone = {name: train_case(case, batches=BATCHES) for name, case in cases().items()}
     _, errors = two.communicate(timeout=300)
     assert two.returncode == 0, errors
     together = read_cases(tmp_path / "cases.safetensors")
@@ -41,7 +41,7 @@ def test_two_processes_train_the_model_that_one_trains(tmp_path):
 
     found = load_file(tmp_path / "found.safetensors")
     begun_on_one = {key.partition("/")[2]: value for key, value in found.items() if key.startswith("resumed/")}
-    begun_on_two = train_case(cases()[RESUMED], folder=tmp_path / "from-two")
+    begun_on_two = train_case(cases()[RESUMED], folder=tmp_path / "from-two", batches=BATCHES)
     assert largest_difference(alone[RESUMED], begun_on_one) < 1e-9
     assert largest_difference(alone[RESUMED], begun_on_two) < 1e-9
 
@@ -58,7 +58,8 @@ def test_two_processes_train_the_model_that_one_trains(tmp_path):
 def test_cases_tell_a_wrong_batch_from_a_right_one():
     """What the comparison above could miss: a case that comes out the same on another target is none."""
     case = cases()["feature vectors"]
-    assert largest_difference(train_case(case), train_case(case, shifted=0.4001)) > 1e-6
+    one, other = (train_case(case, shifted=shifted, batches=BATCHES) for shifted in (0.4, 0.4001))
+    assert largest_difference(one, other) > 1e-6
 
 
 def records(run):

@@ -15,6 +15,7 @@ from calida.model import as_one_batch
 from calida.processes import join, telling_reasons
 from calida.seeds import Seeds
 
+BATCHES = 2  # two of everything: batches, rounds, processes
 RESUMED = "Bayesian, BatchNorm and dropout, gradient variance"
 
 
@@ -37,7 +38,7 @@ def interrupt_after(rounds):
 def begin(folder, *processes):
     """The first two of a run's three rounds."""
     try:
-        train_case(cases()[RESUMED], *processes, folder=folder, observe=interrupt_after(2))
+        train_case(cases()[RESUMED], *processes, folder=folder, observe=interrupt_after(2), batches=BATCHES)
     except Interrupted:
         return
     raise AssertionError("the run was not interrupted")
@@ -86,11 +87,10 @@ def fail_alone(processes, folder):
 def main(folder):
     processes = join()
     torch.set_num_threads(1)
-    train_all(folder / "cases.safetensors")
+    train_all(folder / "cases.safetensors", BATCHES)
     begin(folder / "from-two", processes)
-    found = {
-        f"resumed/{key}": value for key, value in train_case(cases()[RESUMED], processes, folder / "from-one").items()
-    }
+    resumed = train_case(cases()[RESUMED], processes, folder / "from-one", batches=BATCHES)
+    found = {f"resumed/{key}": value for key, value in resumed.items()}
     found |= {f"view {index}": view for index, view in enumerate(augmented(processes.share(7)))}
     found |= {f"norm {index}": value for index, value in enumerate(normalized(processes.share(9)))}
     found["everyone"] = torch.tensor([len(text) for text in processes.everyones("x" * (3 + processes.rank))])
