@@ -1,5 +1,6 @@
 """Fine-tuning: it goes on from the adapted classifier, moves what it may, and can be interrupted or undone."""
 
+import sys
 from dataclasses import replace
 
 import numpy as np
@@ -168,6 +169,21 @@ def test_fine_tuning_that_check_classifiers_find_worse_is_undone(encoder):
     assert undone.values["after"] < undone.values["before"] - 0.06
     assert [record.kept for record in history][-2:] == [True, False]
     assert all(torch.equal(value, begun[name]) for name, value in model.state_dict().items())
+
+
+@pytest.mark.parametrize("guard", [True, False])
+def test_the_guard_asks_check_classifiers_whatever_the_recipe(encoder, guard, monkeypatch):
+    """Where nothing is good enough for them, fine-tuning by a recipe that trains without them is undone."""
+    monkeypatch.setattr(
+        sys.modules["calida.adaptation.finetune"], "_MARGIN", -1.0
+    )  # the package has a function of that name
+    (x, labels), (y, _) = images(120, 0), images(120, 1, light=0.6)
+    adapted = calida.finetune(encoder, (x, labels), y, recipe="rer-1", guard=guard, **{**BRIEF, "choice": "last"})
+    codes = [finding.code for finding in adapted.trust.warnings]
+    assert (WarningCode.FINETUNING_UNDONE in codes) == guard
+    unmoved = encoder.module.state_dict()
+    found = adapted.classifier.backbone.network.state_dict()
+    assert all(torch.equal(value, unmoved[name]) for name, value in found.items()) == guard
 
 
 @pytest.mark.parametrize(

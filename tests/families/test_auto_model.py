@@ -6,7 +6,10 @@ import torch
 
 import calida
 from calida.adaptation import auto_model
+from calida.data import Labeled
 from calida.families import FAMILIES
+from calida.seeds import Seeds
+from calida.training import Domains
 
 SOURCE, TARGET, TRUTH = shift.make(rows=400)
 
@@ -67,10 +70,6 @@ def test_target_labels_change_nothing(adapted):
 
 def test_cross_validation_knows_what_can_be_known():
     """On a source that any fold separates, and on labels that no fold can know."""
-    from calida.data import Labeled
-    from calida.seeds import Seeds
-    from calida.training import Domains
-
     x, y = SOURCE
     fitted = calida.adapt(SOURCE, TARGET, "source", model="logistic")
     noise = torch.randint(4, (400,), generator=torch.Generator().manual_seed(0))
@@ -82,3 +81,25 @@ def test_cross_validation_knows_what_can_be_known():
     )
     assert right > 0.99
     assert random == pytest.approx(0.25, abs=0.08)
+
+
+def test_a_class_of_two_rows_is_no_obstacle():
+    """A fold may hold both of them, and what is left is one class, which nobody can learn."""
+    x, y = SOURCE
+    few = [*range(0, 240, 4), 1, 5]
+    assert y[few].unique().tolist() == [0, 1]
+    fitted = calida.adapt(SOURCE, TARGET, "source", model="logistic")
+    domains = Domains(Labeled(x[few], y[few]), Labeled(x[:0], y[:0]), TARGET, 4)
+    for seed in range(8):
+        assert auto_model.cross_validated(FAMILIES["logistic"], domains, fitted, Seeds(seed)) > 0.9
+
+
+def test_given_the_target_s_class_shares_source_only_stays_what_it_was():
+    """Overlapping classes, alike but for their frequency: what is returned is corrected, what it is compared with not."""
+    generator = torch.Generator().manual_seed(3)
+    y, truth = (torch.rand(1500, generator=generator) < share for share in (0.5, 0.9))
+    x, z = (torch.randn(1500, 4, generator=generator) + 0.8 * one[:, None] for one in (y, truth))
+    adapted = calida.adapt((x, y.long()), z, model="auto")
+    assert adapted.trust.returned == "source only, with the target's class shares"
+    before, after = (float((one.predict(z).labels == truth).double().mean()) for one in (adapted.source_only, adapted))
+    assert after > before + 0.02

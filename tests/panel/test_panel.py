@@ -137,3 +137,13 @@ def test_rare_classes_stay_as_rare_as_they_are_in_the_source():
         torch.as_tensor(answers)[:, 1].double() / torch.as_tensor(answers)[:, 0] for answers in (weighed.target, alike)
     ]
     assert torch.allclose(odds[0] / odds[1], torch.tensor(0.25).double(), rtol=1e-3)  # 25 rows beside 100
+
+
+def test_who_cannot_learn_from_the_rows_is_absent():
+    """Discriminant analysis needs more rows than classes; the others answer all the same."""
+    (x, y), (t, _) = blobs(3), blobs(30, 1)
+    panel = fit_panel(x, y, t, y.repeat(10), t, 3, Seeds(0))
+    kinds = {one.kind for one in panel.opinions}
+    assert "gaussian" not in kinds
+    assert {"linear", "trees", "neighbors", "prototypes", "graph"} <= kinds
+    assert float(panel.weights.sum()) == pytest.approx(1)

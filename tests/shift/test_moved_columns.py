@@ -90,3 +90,17 @@ def test_columns_without_values_or_spread_do_no_harm():
     assert by_name["b"].difference == pytest.approx(0)
     vectors = Collection("x", torch.zeros(3, 2), ["0", "1", "2"])
     assert compare_columns(vectors, vectors, Seeds(0)) is None
+
+
+@pytest.mark.parametrize("name", ["count", "rows", "word"])
+def test_a_column_may_have_any_name_and_a_category_too(name):
+    """Categories called as bins are do not count twice, and shares of a column sum to one."""
+    words = ["others", "missing", *"abcdefghij"]
+    source = pl.DataFrame({name: [words[place % 12] for place in range(240)], "x": list(range(240))})
+    target = pl.DataFrame({name: [words[place % 2] for place in range(239)] + [None], "x": list(range(240))})
+    shift = compare_columns(*collections(source, target), Seeds(0))
+    one = next(one for one in shift.columns if one.column == name)
+    assert sum(one.source) == pytest.approx(1)
+    assert sum(one.target) == pytest.approx(1)
+    # Ten of twelve words are gone in the target, and one of its 240 rows is a gap.
+    assert one.distance == pytest.approx(10 / 12, abs=1 / 240)

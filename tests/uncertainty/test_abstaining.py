@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from calida.uncertainty import SCORES, accepted, coverage_at_risk, rejection_scores, risk_coverage
+from calida.uncertainty import SCORES, accepted, coverage_at_risk, ranked, rejection_scores, risk_coverage
 
 
 def uniform(rows, seed=0):
@@ -33,6 +33,13 @@ def test_of_equal_scores_the_first_are_accepted():
     assert accepted(torch.zeros(6), 0.5).tolist() == [True] * 3 + [False] * 3
     assert accepted(torch.tensor([0.9, 0.5, 0.1, 0.5, 0.5]), 0.6).tolist() == [False, True, True, True, False]
     assert accepted(torch.zeros(0), 0.5).tolist() == []
+
+
+def test_a_second_score_tells_equals_apart():
+    generator = torch.Generator().manual_seed(0)
+    first, second = torch.randint(4, (200,), generator=generator).double(), torch.rand(200, generator=generator)
+    places = ranked(first, second)
+    assert places.argsort().tolist() == np.lexsort([second.numpy(), first.numpy()]).tolist()
 
 
 @pytest.mark.parametrize("max_risk", [0.0, 0.05, 0.2, 0.3, 0.45, 1.0])

@@ -100,8 +100,15 @@ def check_domains(
         raise InputError("source is a pair (samples, labels)")
     if isinstance(target, tuple):
         raise InputError("target is an array of samples without labels, not a tuple; give labels as oracle_labels")
-    x, target_x = as_inputs(source[0], "source"), as_inputs(target, "target")
+    x, target_x = (_on_cpu(as_inputs(*one)) for one in ((source[0], "source"), (target, "target")))
     check_shape(x, target_x)
     check_scale("source", Scale.of(x), "target", Scale.of(target_x))
     y, classes = as_labels(source[1], len(x), num_classes, "source")
+    if len(y.unique()) < 2:
+        raise InputError("source has samples of only one class; a classifier needs at least two")
     return x, y, target_x, classes
+
+
+def _on_cpu(samples: Samples) -> Samples:
+    """Batches go to the device as they are needed; check classifiers and statistics work on the CPU."""
+    return samples.cpu() if isinstance(samples, Tensor) else samples

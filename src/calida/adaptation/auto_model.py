@@ -78,7 +78,8 @@ def _candidates(results: Mapping[str, Adapted], usual: str, task: Task) -> dict[
     assert isinstance(mean, FittedClassifier)
     members = [member for result in results.values() for member in _fitted(result).members]
     mean.consist_of(members)
-    made = {f"{usual}, source only": (_fitted(before), untouched)}
+    # A copy: what is returned may be given the target's class shares, and source-only stays what it was.
+    made = {f"{usual}, source only": (copy.deepcopy(_fitted(before)), untouched)}
     made |= {name: (_fitted(result), result.history) for name, result in results.items()}
     made[MEAN] = (mean, results[usual].history)
     predictor = task.predictor(results[usual].recipe)
@@ -120,13 +121,16 @@ def cross_validated(family: Family, domains: Domains, fitted: Adapted, seeds: Se
     number = seeds.integer("folds") % 2**32
     rare = np.bincount(y)[np.unique(y)].min() < _FOLDS
     folds = (KFold if rare else StratifiedKFold)(_FOLDS, shuffle=True, random_state=number)
-    right = 0
+    right = asked = 0
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of classes with few samples, which scikit-learn would tell the user
         for fit, held in folds.split(x, y):
+            if len(np.unique(y[fit])) < 2:  # a rare class may have all of its rows in one fold
+                continue
             learned = family.fit(x[fit], y[fit], weight[fit], number % 2**31, domains.num_classes)
             right += int((learned.log_probs(x[held]).argmax(-1).numpy() == y[held]).sum())
-    return right / len(y)
+            asked += len(held)
+    return right / max(asked, 1)
 
 
 def _standard(fitted: Adapted, x: object) -> Tensor:

@@ -146,6 +146,8 @@ def _choose_by_panel(run: Finished, chosen: _Chosen, checks: PanelChecks) -> _Ch
     kind, found = choose_by_agreement(checks.panel, checks.apart, *seen, run.recipe.uses_panel)
     values = {name: one.value for name, one in found.items()}
     decision = replace(chosen.decision, returned=kind, reason=Reason.AGREEMENT, compared=values)
+    if kind != Returned.ROUND:  # the source-only classifier has the source's class shares
+        decision = replace(decision, weighs_classes=False)
     if kind == Returned.SOURCE_ONLY:
         run.model.load_state_dict(run.source_only.state_dict())
         after = before

@@ -112,8 +112,10 @@ def train_and_tune(
         memory=_memory(classifier, images.domains, recipe, last.schedule == "joint"),
     )
     done = run_rounds(run, classifier, resume)
-    if checks is not None and task.options.guard and any(record.phase == FINETUNING_PHASE for record in done.history):
-        images, done.history = _judged(images, Learned(classifier, network, recipe, done), learned, task, checks, begun)
+    tuned = any(record.phase == FINETUNING_PHASE for record in done.history)
+    judges = task.checks if task.options.guard and tuned else None
+    if judges is not None:
+        images, done.history = _judged(images, Learned(classifier, network, recipe, done), learned, task, judges, begun)
     return images.concluded(Learned(classifier, network, recipe, done))
 
 

@@ -257,7 +257,7 @@ def _has_helped(evidence: Evidence) -> Answer:
 
 def _helped_by_labels(decision: Decision, measured: Measured) -> Answer:
     before, after = in_words(measured.before.value), in_words(measured.after.value)
-    by = "measured with labels" if measured.all else f"by {measured.labels:,} labels"
+    by = "measured with labels" if measured.all else f"by {measured.labels:,} label{'s' * (measured.labels != 1)}"
     if decision.returned == Returned.SOURCE_ONLY:
         return Answer(Level.NEUTRAL, "Not used", f"You get the classifier as it was before: {after} right, {by}.")
     if measured.gain > 0:
@@ -279,8 +279,8 @@ def _helped_by_signs(decision: Decision) -> Answer:
     if returned == Returned.SOURCE_ONLY:
         return Answer(Level.NEUTRAL, "No sign of it", "You get the classifier as it was before.")
     if returned == Returned.AVERAGE:
-        words = "You get the average of before and after, which is never far from the better one."
-        return Answer(Level.NEUTRAL, "Too close to tell", words)
+        words = "Not all checks tell the same, so you get the average of before and after."
+        return Answer(Level.NEUTRAL, "Not clear", words)
     if not decision.guard:
         return Answer(Level.NEUTRAL, "Not checked", "The guard was off.")
     if (pair := _compared(decision)) is not None:

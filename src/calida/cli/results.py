@@ -150,8 +150,10 @@ def _predictions_file(out: Path, data: str) -> Path:
     from calida.data import Place
     from calida.runs import RunFolder
 
-    if out.is_dir() or not out.parent.is_dir():
-        raise InputError(f"{out} cannot be a file of predictions: {'it is' if out.is_dir() else 'there is no'} folder")
+    if out.is_dir():
+        raise InputError(f"{out} is a folder: name a file for the predictions with --out")
+    if not out.parent.is_dir():
+        raise InputError(f"{out} cannot be written: there is no folder {out.parent}")
     if out.exists() and RunFolder(out.parent).holds_run():
         raise InputError(f"{out} is a file of a run, which predictions must not replace: name another with --out")
     given = Path(Place.parse(data).name).expanduser()

@@ -22,6 +22,7 @@ from calida.uncertainty import (
     coverage_at_risk,
     decompose,
     mean_log_probs,
+    ranked,
     rejection_scores,
     renyi_entropy,
     temper,
@@ -80,8 +81,10 @@ class Prediction:
         """
         check_abstention(coverage, max_risk, order_by)
         right = self.right if right is None else right
-        expected = 1 - (self.confidence if right is None else right).double()
-        score = expected if order_by is None else self.scores()[order_by].double()
+        doubt = 1 - self.confidence.double()
+        expected = doubt if right is None else 1 - right.double()
+        # What is known of `right` is the same for many samples; the classifier's own doubt tells those apart.
+        score = ranked(expected, doubt) if order_by is None else self.scores()[order_by].double()
         if order_by == "mutual-information" and len(score) > 1 and not bool(score.any()):
             raise InputError("a point network knows no mutual information; order by confidence or entropy")
         if coverage is None:

@@ -128,7 +128,10 @@ def fit_panel(
         x, held, met = main_directions([x, held, met], _DIRECTIONS, number)
         for name in members:
             member = MEMBERS[name]
-            answers = member.classify(x, y, [held, met], num_classes, number)
+            try:
+                answers = member.classify(x, y, [held, met], num_classes, number)
+            except ValueError:  # scikit-learn's word for rows that this kind cannot learn from: too few for the classes
+                continue
             held_out, unknown = (_weighed(torch.from_numpy(one), prior) for one in answers)
             opinions.append(Opinion(f"{name}, {view} scale", member.kind, held_out, unknown, view))
     return Panel(tuple(opinions), validation_labels)

@@ -115,6 +115,11 @@ def _adaptation_terms(recipe: Recipe) -> dict[str, Weighted]:
         if entropy.budget is not None:
             weight = DualAscent(entropy.budget, entropy.dual_rate, entropy.dual_damping, entropy.dual_maximum)
         if recipe.is_self_training:
+            if weights.pseudo_label:
+                raise InputError(
+                    "pseudo_label weighs pseudo-labels beside an entropy of finite order; at order inf they are the "
+                    "entropy, and multiplier is their weight"
+                )
             terms["pseudo_label"] = Weighted(PseudoLabelLikelihood(), weight)
         else:
             terms["target_entropy"] = Weighted(TargetEntropy(entropy.order), weight)

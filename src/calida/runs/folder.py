@@ -39,7 +39,7 @@ class FinishedRun(NamedTuple):
 
 class RunFolder:
     """config.toml, metrics.jsonl (one record a round), metrics.json, predictions.npz, predictions.csv, report.html, and
-    the model; every file appears whole or not at all."""
+    the model. Rounds are added to their file one by one; every other file appears whole or not at all."""
 
     def __init__(self, path: Path) -> None:
         self.path = path

@@ -109,11 +109,15 @@ def _shares(kind: Kind, first: pl.Series, second: pl.Series) -> tuple[tuple[str,
     """Bins that hold for both domains, and the share of each domain's rows in them; gaps are a bin of their own."""
     if kind in (Kind.CATEGORY, Kind.BOOLEAN):
         words = [_named(kind, one) for one in (first, second)]
-        often = pl.concat([one.drop_nulls() for one in words]).value_counts(sort=True).head(_CATEGORIES)
-        names = sorted(often[often.columns[0]].to_list())
-        told = [one.replace_strict(names, names, default=OTHERS).set(one.is_null(), MISSING_VALUES) for one in words]
+        every = pl.concat([one.alias("word").drop_nulls() for one in words])
+        counted = every.value_counts(name="rows").sort("rows", "word", descending=[True, False])
+        names = sorted(counted.head(_CATEGORIES)["word"].to_list())
         bins = (*names, OTHERS, MISSING_VALUES)
-        counts = [np.array([(one == name).sum() for name in bins], float) for one in told]
+        named = [[int((one == name).sum()) for name in names] for one in words]
+        counts = [
+            np.array([*some, len(one) - one.null_count() - sum(some), one.null_count()], float)
+            for some, one in zip(named, words, strict=True)
+        ]
         used = (counts[0] + counts[1]) > 0
     else:
         values = [_as_numbers(kind, one) for one in (first, second)]

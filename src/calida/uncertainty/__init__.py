@@ -23,6 +23,7 @@ from calida.uncertainty.risk import (
     accepted,
     aurc,
     coverage_at_risk,
+    ranked,
     rejection_scores,
     risk_coverage,
 )
@@ -51,6 +52,7 @@ __all__ = [
     "mutual_information",
     "nll",
     "predictive_entropy",
+    "ranked",
     "rejection_scores",
     "reliability_bins",
     "renyi_entropy",

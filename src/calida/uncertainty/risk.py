@@ -34,6 +34,15 @@ def accepted(uncertainty: Tensor, coverage: float) -> Tensor:
     return keep
 
 
+def ranked(uncertainty: Tensor, among_equals: Tensor) -> Tensor:
+    """Places from the most certain sample on; a second score tells equals of the first apart: [N], [N] -> [N]."""
+    order = among_equals.argsort(stable=True)
+    order = order[uncertainty[order].argsort(stable=True)]
+    places = torch.empty(len(order), dtype=torch.float64, device=order.device)
+    places[order] = torch.arange(len(order), dtype=torch.float64, device=order.device)
+    return places
+
+
 def coverage_at_risk(uncertainty: Tensor, expected_loss: Tensor, max_risk: float) -> float:
     """The largest share of samples, most certain first, whose mean expected loss is at most `max_risk`."""
     curve = risk_coverage(uncertainty, expected_loss)

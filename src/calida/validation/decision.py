@@ -26,7 +26,7 @@ class Returned(str, Enum):
     SOURCE_ONLY = SOURCE_ONLY
     PRIOR_CORRECTED = "source only, with the target's class shares"
     ROUND = "round"
-    AVERAGE = "average of source only and the last round"
+    AVERAGE = "average of source only and adapted"
 
 
 class Reason(str, Enum):
@@ -140,11 +140,9 @@ def _explain_agreement(decision: Decision) -> str:
     if decision.returned == Returned.ROUND:
         return f"{found}: adaptation helps, and the adapted one is returned."
     if decision.returned == Returned.AVERAGE:
-        return (
-            f"{found}: too close to tell, so the average of both is returned, which is never far from the better one."
-        )
+        return f"{found}. Not all of their checks tell the same, so the average of both is returned."
     if after > before:
-        return f"{found}, but are hardly surer of the answers that changed: the source-only classifier is returned."
+        return f"{found}. Some of their checks see a loss all the same, so the source-only classifier is returned."
     return f"{found}: adaptation does not help, and the source-only classifier is returned."
 
 

@@ -57,6 +57,8 @@ def encoded(values, others=None, name="c"):
         ([datetime.timedelta(hours=1)], Kind.NUMBER),
         ([f"word {place}" for place in range(65)], Kind.TEXT),
         ([f"word {place % 64}" for place in range(300)], Kind.CATEGORY),
+        ([*(f"word {place % 64}" for place in range(300)), None], Kind.CATEGORY),
+        (pl.Series([f"word {place % 70}" for place in range(300)], dtype=pl.Categorical), Kind.CATEGORY),
     ],
 )
 def test_kinds(values, kind):
@@ -84,6 +86,13 @@ def test_categories_rare_ones_and_those_never_seen():
     fitted = fit_encoder(column(["3", "3", "4", "4"]).cast(pl.Categorical), Kind.CATEGORY)
     for same in ([3, 4], [3.0, 4.0], ["3", "4"]):
         assert fitted.encode(fitted.read(column(same))).tolist() == [[1, 0], [0, 1]]
+
+
+@pytest.mark.parametrize("name", ["rows", "count", "word", "index", ""])
+def test_a_column_may_have_any_name(name):
+    """Also one that a count of categories would like to have."""
+    fitted = fit_encoder(pl.Series(name, ["a", "b", "a", "b"]), Kind.CATEGORY)
+    assert fitted.encode(fitted.read(pl.Series(name, ["b"]))).tolist() == [[0, 1]]
 
 
 def test_dates_count_days_within_those_of_the_source():

@@ -3,8 +3,9 @@
 import polars as pl
 import pytest
 
+from calida.data.tables.encoders import NumberEncoder
 from calida.data.tables.kinds import Kind, kind_of
-from calida.data.tables.values import ColumnError, as_numbers, as_truth
+from calida.data.tables.values import ColumnError, as_dates, as_numbers, as_truth
 
 
 @pytest.mark.parametrize(
@@ -44,3 +45,32 @@ def test_numbers_stand_for_truth_only_where_they_are_0_or_1():
     assert as_truth(pl.Series("b", [0, 1, None])).to_list() == [0, 1, None]
     with pytest.raises(ColumnError, match=r"holds 39 \(and 1 more\) where there should be true or false"):
         as_truth(pl.Series("b", [0, 39, 1, -2]))
+
+
+@pytest.mark.parametrize(
+    ("source", "later", "numbers"),
+    [
+        (["1.234,50", "12,5"], ["1.234", "2.000", "7"], [1234, 2000, 7]),
+        (["12,5", "3"], ["1.234"], [1234]),
+        (["$1,234.50"], ["$1,234", "$5"], [1234, 5]),
+    ],
+)
+def test_later_numbers_are_read_by_the_decimal_mark_of_the_source(source, later, numbers):
+    encoder = NumberEncoder.fit(pl.Series("n", source))
+    assert encoder.read(pl.Series("n", later)).to_list() == numbers
+    assert encoder.as_written
+
+
+@pytest.mark.parametrize(("source", "later"), [(["1.234,50"], "12.5"), (["$1,234.50"], "$12,5")])
+def test_numbers_with_another_decimal_mark_than_the_source_are_refused(source, later):
+    with pytest.raises(ColumnError, match="where there should be numbers"):
+        NumberEncoder.fit(pl.Series("n", source)).read(pl.Series("n", [later]))
+
+
+def test_days_and_months_change_no_places():
+    """A format that fits the source is the source's; one that has them the other way round is no other spelling."""
+    source, later = pl.Series("d", ["01/02/2020", "03/04/2020"]), pl.Series("d", ["01/02/2020", "25/03/2020"])
+    assert as_dates(source, "%m/%d/%Y").dt.month().to_list() == [1, 3]
+    with pytest.raises(ColumnError, match="'25/03/2020' where there should be dates, month before day as in source"):
+        as_dates(later, "%m/%d/%Y")
+    assert as_dates(pl.Series("d", ["2020-02-01"]), "%m/%d/%Y").dt.month().to_list() == [2]

@@ -13,7 +13,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from calida.data.tables.kinds import Kind, gaps_among_numbers
-from calida.data.tables.values import as_dates, as_numbers, as_truth, as_words, date_format, is_words
+from calida.data.tables.values import as_dates, as_numbers, as_truth, as_words, date_format, decimal_mark, is_words
 from calida.json_values import from_json
 
 Features = NDArray[np.float32]
@@ -31,6 +31,11 @@ class Encoder:
     missing: float  # share of the source's rows
 
     kind: ClassVar[Kind]
+
+    @property
+    def as_written(self) -> bool:
+        """Whether a file's words are needed as they are: 01 and 1 may be two categories."""
+        return self.kind in (Kind.CATEGORY, Kind.TEXT)
 
     @property
     def features(self) -> tuple[str, ...]:
@@ -60,6 +65,8 @@ class Encoder:
             raise ValueError(f"the column {self.column!r} has parameters that are infinite or none")
         if isinstance(self, DateEncoder) and not set(self.cycles) <= set(_CYCLES):
             raise ValueError(f"the dates of {self.column!r} have cycles {', '.join(self.cycles)}")
+        if isinstance(self, NumberEncoder) and self.mark not in (None, ".", ","):
+            raise ValueError(f"the numbers of {self.column!r} have the decimal mark {self.mark!r}")
         if isinstance(self, TextEncoder) and not 1 <= self.width <= _MOST_HASHES:
             raise ValueError(f"the texts of {self.column!r} have {self.width} features")
         if isinstance(self, CategoryEncoder) and len({*self.categories, *self.rare}) < len(
@@ -83,17 +90,23 @@ class NumberEncoder(Encoder):
 
     median: float
     gaps: tuple[str, ...] = ()  # words that stand for missing numbers in the source
+    mark: str | None = None  # what sets fractions apart, where the source's words show it: a point or a comma
 
     kind = Kind.NUMBER
+
+    @property
+    def as_written(self) -> bool:
+        """With a decimal comma, 1.234 is no fraction."""
+        return self.mark is not None
 
     @staticmethod
     def fit(column: pl.Series) -> NumberEncoder:
         gaps = gaps_among_numbers(column) or ()
         values = as_numbers(column, gaps)
-        return NumberEncoder(column.name, _missing(values), _median(values), gaps)
+        return NumberEncoder(column.name, _missing(values), _median(values), gaps, decimal_mark(column))
 
     def read(self, column: pl.Series) -> pl.Series:
-        return as_numbers(column, self.gaps)
+        return as_numbers(column, self.gaps, self.mark)
 
     def _encode(self, values: pl.Series) -> Features:
         return values.fill_null(self.median).cast(pl.Float32).to_numpy()[:, None]
@@ -134,9 +147,9 @@ class CategoryEncoder(Encoder):
     @staticmethod
     def fit(column: pl.Series) -> CategoryEncoder:
         words = as_words(column)
-        counts = words.drop_nulls().value_counts(name="rows").sort(column.name)
+        counts = words.alias("word").drop_nulls().value_counts(name="rows").sort("word")
         often = counts["rows"] >= max(2.0, _RARE * len(words))
-        frequent, rare = (counts.filter(part)[column.name].to_list() for part in (often, ~often))
+        frequent, rare = (counts.filter(part)["word"].to_list() for part in (often, ~often))
         if not frequent:
             frequent, rare = rare, frequent
         return CategoryEncoder(column.name, _missing(words), tuple(frequent), tuple(rare))

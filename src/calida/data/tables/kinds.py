@@ -20,6 +20,7 @@ from calida.data.tables.values import (
 )
 
 MOST_CATEGORIES = 64  # a column of words with more distinct ones is read as text
+_MOST_DECLARED = 1000  # of a categorical type, which is somebody's word for it
 _FEW_WORDS = 0.1  # share of words among numbers, and how many different ones, that are taken for gaps
 _FEW_GAPS = 10
 _ENOUGH = 20  # rows: among fewer, values may all differ, or go along with the label, by chance
@@ -66,7 +67,8 @@ def kind_of(column: pl.Series) -> Kind:
             return Kind.NUMBER
         if date_format(column) is not None:
             return Kind.DATE
-    return Kind.CATEGORY if as_words(column).n_unique() <= MOST_CATEGORIES else Kind.TEXT
+    most = MOST_CATEGORIES if column.dtype == pl.String else _MOST_DECLARED
+    return Kind.CATEGORY if as_words(column).drop_nulls().n_unique() <= most else Kind.TEXT
 
 
 def gaps_among_numbers(column: pl.Series) -> tuple[str, ...] | None:

@@ -102,7 +102,7 @@ class TablePreparation:
     @property
     def words(self) -> tuple[str, ...]:
         """The columns that are read as they are written."""
-        return tuple(one.column for one in self.encoders if one.kind in (Kind.CATEGORY, Kind.TEXT))
+        return tuple(one.column for one in self.encoders if one.as_written)
 
     @property
     def measured(self) -> tuple[bool, ...]:

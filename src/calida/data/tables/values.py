@@ -31,21 +31,25 @@ DATE_FORMATS = (
     "%d/%m/%Y",
     "%d/%m/%Y %H:%M",
 )
+_IN_WORDS = {"%m/%d": "month before day as in source", "%d/%m": "day before month as in source"}
 
 
 class ColumnError(InputError):
     """What is wrong with one column; it is told together with what is wrong with the others."""
 
 
-def as_numbers(column: pl.Series, gaps: Sequence[str] = ()) -> pl.Series:
-    """Numbers in any writing as Float64; besides the usual words for what is missing, `gaps` are some too."""
+def as_numbers(column: pl.Series, gaps: Sequence[str] = (), mark: str | None = None) -> pl.Series:
+    """Numbers in any writing as Float64; besides the usual words for what is missing, `gaps` are some too.
+
+    `mark` is what sets fractions apart, a point or a comma, where that is known.
+    """
     if column.dtype == pl.Duration:
         column = column.dt.total_milliseconds() / 1000.0
     if column.dtype == pl.Time:
         column = column.cast(pl.Int64) / 1e9
     if is_words(column):
         words = strip(column)
-        numbers = with_points(words).cast(pl.Float64, strict=False)
+        numbers = with_points(words, mark).cast(pl.Float64, strict=False)
         wrong = words.filter(numbers.is_null() & words.is_not_null() & ~words.is_in([*MISSING, *gaps]))
         if len(wrong):
             raise ColumnError(f"holds {wrong[0]!r}{_many(len(wrong))} where there should be numbers")
@@ -99,11 +103,18 @@ def as_dates(column: pl.Series, first: str | None = None) -> pl.Series:
             return column.cast(pl.Datetime("us"))
         raise ColumnError(f"holds {_kind(column)} where there should be dates")
     form = date_format(column, first)
-    if form is None:
+    if form is None or (first is not None and form == _twin(first)):
         present = strip(column).drop_nulls()
         wrong = present.filter(_parse(present, first or DATE_FORMATS[0]).is_null() & ~present.is_in(MISSING))
-        raise ColumnError(f"holds {wrong[0] if len(wrong) else present[0]!r} where there should be dates")
+        told = f"holds {wrong[0] if len(wrong) else present[0]!r} where there should be dates"
+        raise ColumnError(f"{told}{'' if form is None else f', {_IN_WORDS[(first or form)[:5]]}: write 2020-12-31'}")
     return _parse(strip(column), form)
+
+
+def _twin(form: str) -> str | None:
+    """The format that takes day for month and month for day."""
+    swapped = {"%m/%d": "%d/%m", "%d/%m": "%m/%d"}.get(form[:5])
+    return None if swapped is None else swapped + form[5:]
 
 
 def date_format(column: pl.Series, first: str | None = None) -> str | None:
@@ -133,27 +144,41 @@ def strip(column: pl.Series) -> pl.Series:
     return column.cast(pl.String).str.strip_chars()
 
 
-def with_points(words: pl.Series) -> pl.Series:
+def with_points(words: pl.Series, mark: str | None = None) -> pl.Series:
     """Numbers with a decimal point and nothing else, if all are written alike: 1.234,50 or $1,234.50, 12,5 or 45 %.
 
-    1,234 alone might be a fraction or thousands.
+    What no number with this mark looks like is missing then.
     """
     words = _without_sign(words)
+    mark = mark or _mark_of(words)
+    if mark is None:
+        return words
+    separator = "," if mark == "." else "."
+    grouped = words.str.contains(f"{_WITH_FRACTION[separator]}|{_grouped(separator)}").fill_null(False)
+    words = words.str.replace_all(separator, "", literal=True).zip_with(grouped, words)
+    odd = words.str.contains(separator, literal=True).fill_null(False)
+    return words.set(odd, None).str.replace(mark, ".", literal=True)
+
+
+def decimal_mark(column: pl.Series) -> str | None:
+    """What sets fractions apart in a column of words, if any of them shows it."""
+    return _mark_of(_without_sign(strip(column))) if is_words(column) else None
+
+
+def _mark_of(words: pl.Series) -> str | None:
+    """A point or a comma; 1,234 alone might be a fraction or thousands, and is refused."""
     for separator, pattern in _WITH_FRACTION.items():
         if words.str.contains(pattern).any():
-            grouped = words.filter(words.str.contains(separator, literal=True).fill_null(False))
-            if grouped.str.contains(f"{pattern}|{_grouped(separator)}").all():
-                words = words.str.replace_all(separator, "", literal=True)
-                return words.str.replace(",", ".", literal=True)
+            written = words.filter(words.str.contains(separator, literal=True).fill_null(False))
+            if written.str.contains(f"{pattern}|{_grouped(separator)}").all():
+                return "." if separator == "," else ","
     written = words.filter(words.str.contains(",", literal=True).fill_null(False))
-    pointed = written.str.replace(",", ".", literal=True)
-    if not len(written) or words.str.contains(".", literal=True).any():
-        return words
-    if pointed.cast(pl.Float64, strict=False).is_null().any():
-        return words
+    fractions = written.str.replace(",", ".", literal=True).cast(pl.Float64, strict=False)
+    if not len(written) or fractions.is_null().any() or words.str.contains(".", literal=True).any():
+        return None
     if written.str.contains(_grouped(",")).all():
         raise ColumnError(f"holds {written[0]!r}, a fraction or thousands: write numbers with a decimal point")
-    return words.str.replace(",", ".", literal=True)
+    return ","
 
 
 def _grouped(separator: str) -> str:
