@@ -16,13 +16,21 @@ import torch
 from people import people
 from sklearn.base import clone
 from sklearn.compose import make_column_transformer
+from sklearn.decomposition import PCA
 from sklearn.exceptions import NotFittedError
 from sklearn.impute import SimpleImputer
 from sklearn.metrics import balanced_accuracy_score, log_loss
 from sklearn.model_selection import GridSearchCV, PredefinedSplit, cross_validate
 from sklearn.naive_bayes import GaussianNB
 from sklearn.pipeline import Pipeline, make_pipeline
-from sklearn.preprocessing import MinMaxScaler, OneHotEncoder, RobustScaler, StandardScaler
+from sklearn.preprocessing import (
+    FunctionTransformer,
+    MinMaxScaler,
+    Normalizer,
+    OneHotEncoder,
+    RobustScaler,
+    StandardScaler,
+)
 from sklearn.utils.estimator_checks import parametrize_with_checks
 from torch import nn
 
@@ -291,14 +299,26 @@ def test_a_pipeline_of_columns_reaches_the_target():
         make_pipeline(columns, make()).fit(source, labels, calibratedadapter__X_target=target)
 
 
+@pytest.mark.parametrize("output", ["default", "pandas"])
 @pytest.mark.parametrize(
-    "scaler", [StandardScaler(), MinMaxScaler(), RobustScaler()], ids=lambda one: type(one).__name__
+    "scaler",
+    [
+        StandardScaler(),
+        MinMaxScaler(),
+        RobustScaler(),
+        Normalizer(),
+        PCA(),
+        FunctionTransformer(np.log1p, feature_names_out="one-to-one"),
+    ],
+    ids=lambda one: type(one).__name__,
 )
-def test_a_scaler_that_does_not_reach_the_target_is_warned_of(scaler):
-    x, target = 50 + 20 * X, 50 + 20 * TARGET
-    fitted = clone(scaler).fit(x)
+def test_a_step_that_does_not_reach_the_target_is_warned_of(scaler, output):
+    x, target = 150 + 20 * X, 150 + 20 * TARGET
+    fitted = clone(scaler).fit(x).set_output(transform=output)
+    scaled = fitted.transform(x)
+    passed_by = target if output == "default" else pd.DataFrame(target, columns=scaled.columns)
     with pytest.warns(UserWarning, match="X is scaled and X_target seems not to be"):
-        make("source").fit(fitted.transform(x), Y, X_target=target)
+        make("source", epochs=1).fit(scaled, Y, X_target=passed_by)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         for same in ((x, target), (fitted.transform(x), fitted.transform(target))):

@@ -29,13 +29,14 @@ label. In some tables the groups differ in what no column shows: women earn less
 check classifier can see that. Where columns say little, believe labels: fifty of them tell.
 
 Rules were found on seed 0 of these tables and of those above. Runs go back to the best epoch and keep the class
-shares of the source. Estimates count what agreement was worth there, and hear both scales. Adapting has to pay by
-what the panel believes, too. Widths of intervals are fitted on the tasks above alone.
+shares of the source. Estimates correct for how reliable agreement was there, and hear both scales. Adapting must also
+gain by the panel's own probabilities. Widths of intervals are fitted on the tasks above alone.
 """
 _UNSEEN_TABLES = """## Tables that nothing was chosen on
 
 Shops, bicycles, loans, work, schools, illness and weather (`benchmarks/shifts/unseen.py`). They were written down
-before anything was run on them, and no rule for tables was changed since. **Expect such figures of your own.**
+before anything was run on them, and no rule for tables was changed since. **Expect figures like these on
+your own tables.**
 """
 
 

@@ -198,16 +198,21 @@ class CalibratedAdapter(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """Check the target's values under its own name, and its features against the source's, names and number."""
         if is_frame(x):
             validate_data(self, X_target, reset=False, skip_check_array=True)
-            return X_target if is_frame(X_target) else self._named(X_target)
+            X_target = X_target if is_frame(X_target) else self._named(X_target)
+            self._compare_scales(*_numbers_of(as_frame(x, "X"), as_frame(X_target, "X_target")))
+            return X_target
         if is_frame(X_target) and not all(dtype.is_numeric() for dtype in as_frame(X_target, "X_target").dtypes):
             raise InputError(f"X is an array of numbers, and X_target a data frame with words: {_TRANSFORM}")
         target: NDArray[np.float32] = check_array(
             X_target, dtype=np.float32, ensure_min_samples=2, estimator=self, input_name="X_target"
         )
         validate_data(self, X_target, reset=False, skip_check_array=True)
-        if only_source_is_scaled(torch.from_numpy(x), torch.from_numpy(target)):
-            warn_user(f"X is scaled and X_target seems not to be: {_TRANSFORM}")
+        self._compare_scales(torch.from_numpy(x), torch.from_numpy(target))
         return target
+
+    def _compare_scales(self, x: Tensor, target: Tensor) -> None:
+        if len(x) and len(target) and only_source_is_scaled(x, target):
+            warn_user(f"X is scaled and X_target seems not to be: {_TRANSFORM}")
 
     def _named(self, X: Any) -> pl.DataFrame:
         """Rows without names of columns, given the source's."""
@@ -274,6 +279,15 @@ def _split_domains(X: Any, y: Any, sample_domain: Any, weight: Any) -> tuple[Any
         )
     labels, weights = (None if some is None else _safe_indexing(some, source) for some in (y, weight))
     return _safe_indexing(X, source), labels, _safe_indexing(X, target), weights
+
+
+def _numbers_of(x: pl.DataFrame, target: pl.DataFrame) -> tuple[Tensor, Tensor]:
+    """The columns that hold numbers in both, in rows without gaps: [S, D], [T, D]."""
+    columns = [name for name in x.columns if name in target.columns and x[name].dtype.is_numeric()]
+    columns = [name for name in columns if target[name].dtype.is_numeric()]
+    whole = (frame.select(columns).cast(pl.Float64).fill_nan(None).drop_nulls() for frame in (x, target))
+    source, other = (torch.from_numpy(frame.to_numpy().copy()) for frame in whole)
+    return source[: len(source) * bool(columns)], other[: len(other) * bool(columns)]
 
 
 def _as_seed(random_state: Any) -> int:

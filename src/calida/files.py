@@ -30,8 +30,16 @@ _UNFINISHED = ".writing-"
 
 
 def write_atomically(path: Path, content: bytes) -> None:
-    """Write beside the destination, flush to disk, then rename over it; WriteError names what could not be written."""
+    """Write beside the destination, flush to disk, then rename over it; WriteError names what could not be written.
+
+    A link stays a link, and what it leads to is written. A device or a pipe is written into, not replaced.
+    """
     with writing(path):
+        path = path.resolve() if path.is_symlink() else path
+        if path.exists() and not path.is_file() and not path.is_dir():
+            with path.open("wb") as stream:
+                stream.write(content)
+            return
         handle, temporary = tempfile.mkstemp(prefix=_UNFINISHED, dir=path.parent)
         try:
             with os.fdopen(handle, "wb") as file:

@@ -16,6 +16,7 @@ from torch import Tensor
 from calida.adaptation import Adapted, RunOptions
 from calida.adaptation import adapt as adapt_arrays
 from calida.data import INSIDE, class_indices, collect, is_collected, is_frame, is_named, listed_labels
+from calida.data.files.image_folders import refuse_two_labels
 from calida.data.files.numpy_files import label_names
 from calida.data.files.tables import label_words
 from calida.data.tables.frames import as_frame
@@ -33,6 +34,9 @@ from calida.training import Observe, RunEvent
 _READING = (
     {one.name for one in fields(RunConfig)} - {one.name for one in fields(RunOptions)} - {"tensorboard", "memory"}
 )
+
+
+_OBJECTS = ("backbone", "model", "class_weight")  # that may be no words
 
 
 def adapt(
@@ -92,11 +96,14 @@ def adapt(
             )
         if num_classes is not None or class_names is not None:
             raise InputError("these data name their classes: leave out num_classes and class_names")
+        weights = options.pop("sample_weight", None)
         config, place = _config(source, target, recipe, start, options), None if folder is None else Path(folder)
         by_name = is_named(source) and is_named(target)
         if by_name and place is not None:
-            if terms or oracle_labels is not None or isinstance(start, Adapted):
-                raise InputError("a run's folder holds names alone: leave out terms, oracle_labels and start, or it")
+            if terms or oracle_labels is not None or weights is not None or isinstance(start, Adapted):
+                raise InputError(
+                    "a run's folder holds names alone: leave out terms, oracle_labels, sample_weight and start, or it"
+                )
             return execute(config, place, resume, follow.observe, follow.tell, _warn_of_columns)[0]
         with telling_reasons(), join().first_ahead():
             first = start if isinstance(start, Adapted) else read_start(config)
@@ -104,7 +111,7 @@ def adapt(
         _warn_of_columns(data)
         if oracle_labels is not None:
             data = replace(data, truth=_truth(oracle_labels, data))
-        return adapt_data(decided(config, data), data, first, place, resume, follow.observe, terms)
+        return adapt_data(decided(config, data), data, first, place, resume, follow.observe, terms, weights)
 
 
 def _is_pair(source: Any) -> bool:
@@ -152,7 +159,7 @@ def _config(source: Any, target: Any, recipe: str | Recipe, start: Any, options:
     for name in ("device", "backbone_weights", "target_labels"):
         if name in given:
             given[name] = str(given[name])
-    objects = {name: given.pop(name) for name in ("backbone", "model") if not isinstance(given.get(name, ""), str)}
+    objects = {name: given.pop(name) for name in _OBJECTS if not isinstance(given.get(name, ""), str)}
     places = {"source": _name(source, "source"), "target": _name(target, "target")}
     if is_named(start):
         places["start"] = os.fspath(start)
@@ -178,6 +185,8 @@ def _open(config: RunConfig, source: Any, target: Any, tell: ReadingProgress) ->
     found = collect(samples, domain_seeds(config, "source"), not pair, choice, None, "source", texts)
     if pair:
         found = replace(found, labels=_words(labels, len(found), "source"))
+        if not isinstance(found.samples, Tensor) and all(isinstance(one, Path) for one in found.samples):
+            refuse_two_labels("source", found.names, found.samples, found.labels)  # type: ignore[arg-type]
     met = collect(target, domain_seeds(config, "target"), False, choice, found.table, "target", texts)
     data = prepare_data(config, found, met, tell)
     return replace(data, truth=_labels_inside(config, target, data)) if inside else data

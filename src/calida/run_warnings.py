@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
@@ -59,10 +60,8 @@ WORDS = {
         "Before adaptation, class {name} already got {share:.0%} of the target and {expected:.0%} of source "
         "validation: classes may be out of balance, or the inputs not comparable."
     ),
-    WarningCode.CLASS_TAKES_OVER: "stopped: class {name} is taking over, {share:.0%} of the target",
-    WarningCode.FALSE_CERTAINTY: (
-        "stopped: doubt about the target fell to {target:.2g}, far under the {source:.2g} on source"
-    ),
+    WarningCode.CLASS_TAKES_OVER: "stopped: class {name} is taking over, {share:.1%} of the target",
+    WarningCode.FALSE_CERTAINTY: "stopped: it doubts its answers on target {times} less than those on source",
     WarningCode.SOURCE_FORGOTTEN: "stopped: accuracy on source validation fell from {before:.0%} to {now:.0%}",
     WarningCode.SHARES_MOVED: (
         "Adaptation moved class shares by {moved:.1%} of the target; the source-only classifier doubted {doubt:.1%}. "
@@ -77,8 +76,8 @@ WORDS = {
         "multiplier at its maximum of {maximum:g}."
     ),
     WarningCode.DOMAINS_APART: (
-        "A classifier tells target samples from source samples in {auc:.0%} of pairs: few of "
-        "them look alike, so estimates rest on how far classifiers of other kinds agree."
+        "A classifier can tell the domains apart in {auc:.0%} of pairs: they hardly overlap, so the estimate relies on "
+        "agreement between different classifiers."
     ),
     WarningCode.CONTESTED: (
         "{share:.0%} of the target lies in groups that classifiers of other kinds cannot agree on: classes that the "
@@ -114,8 +113,8 @@ WORDS = {
     ),
     WarningCode.CLASS_LOST: "Hardly any target sample is given the class {names}; on source it is not rare.",
     WarningCode.TOO_CERTAIN: (
-        "Before calibration it has far less doubt about the target ({target:.3f}) than the source-only classifier had "
-        "about the source ({source:.3f}): its probabilities are only as good as their calibration."
+        "Before calibration it doubts its answers on target {times} less than the source-only classifier doubted its "
+        "own on source: its probabilities are only as good as their calibration."
     ),
     WarningCode.OVERCONFIDENT: (
         "Its mean confidence on target is {confidence:.1%}, but even on source it is right only {accuracy:.1%} of the "
@@ -130,6 +129,17 @@ WORDS = {
         "even {measured:.1%}."
     ),
 }
+
+
+_MANY_TIMES = 1000
+_LONGEST = 60  # letters of a name; longer ones lose their middle
+
+
+def shown_name(name: str, number: int | None = None) -> str:
+    """A name as people are shown it: whole, or its ends, with a number that tells it from others cut alike."""
+    if len(name) <= _LONGEST:
+        return name
+    return f"{name[:36]}…{name[-16:]}" + ("" if number is None else f" (class {number})")
 
 
 class Severity(str, Enum):
@@ -180,7 +190,7 @@ class RunWarning:
             raise ValueError(f"the warning {self.code.value!r} lacks or garbles {error}") from None
 
     def __str__(self) -> str:
-        words = WORDS[self.code].format(**self.values)
+        words = WORDS[self.code].format(**self.values, **_in_words(self.values))
         return words if self.round is None else f"Round {self.round + 1} was {words}."
 
     @property
@@ -196,6 +206,19 @@ class RunWarning:
         return from_json(RunWarning, values, place)
 
 
+def _in_words(values: Mapping[str, Any]) -> dict[str, str]:
+    """How many times as much of something source has as target: entropies say nothing to people."""
+    source, target = values.get("source"), values.get("target")
+    if not isinstance(source, float | int) or not isinstance(target, float | int):
+        return {}
+    times = source / target if target > 0 else math.inf
+    return {"times": f"{times:.0f} times" if times < _MANY_TIMES else f"over {_MANY_TIMES:,} times"}
+
+
 def by_severity(warnings: Iterable[RunWarning]) -> tuple[RunWarning, ...]:
-    """What worries most first, each sentence once; among equals, in the order given."""
-    return tuple(sorted({str(one): one for one in warnings}.values(), key=lambda one: -one.severity.rank))
+    """What worries most first, each sentence once; among equals, in the order given.
+
+    What ended a round comes last: that round is not the one that is returned.
+    """
+    once = {str(one): one for one in warnings}.values()
+    return tuple(sorted(once, key=lambda one: (one.round is not None, -one.severity.rank)))

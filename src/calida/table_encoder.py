@@ -13,6 +13,8 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from calida.data import ColumnChoice, TablePreparation, as_frame, is_frame, named_frame
 
+Columns = str | Sequence[str]
+
 
 class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     """Columns of any kind as numbers, decided and fitted on the rows of `fit`, as `calida.adapt` does for frames.
@@ -22,7 +24,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     columns have no names.
     """
 
-    def __init__(self, columns: Sequence[str] = (), drop: Sequence[str] = (), leave_out: bool = True) -> None:
+    def __init__(self, columns: Columns = (), drop: Columns = (), leave_out: bool = True) -> None:
         self.columns = columns
         self.drop = drop
         self.leave_out = leave_out
@@ -30,8 +32,8 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     def fit(self, X: Any, y: Any = None) -> TableEncoder:
         """Decide the kind of every column and fit its encoder."""
         frame = self._frame(X, reset=True)
-        only = tuple(self.columns) or (() if self.leave_out else self._with_values(frame))
-        choice = ColumnChoice(only, tuple(self.drop))
+        only = _several(self.columns) or (() if self.leave_out else self._with_values(frame))
+        choice = ColumnChoice(only, _several(self.drop))
         labels = None if y is None else [str(label) for label in np.asarray(y).ravel()]
         self.table_ = TablePreparation.fit(frame, labels, choice, "X")
         return self
@@ -48,12 +50,14 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         return np.array(self.table_.features, dtype=object)
 
     def _with_values(self, frame: pl.DataFrame) -> tuple[str, ...]:
-        return tuple(one for one in frame.columns if one not in self.drop and frame[one].null_count() < len(frame))
+        drop = _several(self.drop)
+        return tuple(one for one in frame.columns if one not in drop and frame[one].null_count() < len(frame))
 
     def _frame(self, X: Any, reset: bool) -> pl.DataFrame:
         if is_frame(X):
+            frame = as_frame(X, "X")  # which tells what others stumble over, a column named twice
             validate_data(self, X, reset=reset, skip_check_array=True)
-            return as_frame(X, "X")
+            return frame
         least = 2 if reset else 1  # of one row every column is constant
         rows = validate_data(self, X, reset=reset, dtype=None, ensure_all_finite="allow-nan", ensure_min_samples=least)
         return named_frame(rows, getattr(self, "feature_names_in_", [f"x{place}" for place in range(rows.shape[1])]))
@@ -65,3 +69,8 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         tags.input_tags.categorical = True
         tags.transformer_tags.preserves_dtype = []
         return tags
+
+
+def _several(columns: Columns) -> tuple[str, ...]:
+    """Names of columns; one of them may come by itself."""
+    return (columns,) if isinstance(columns, str) else tuple(columns)

@@ -2,6 +2,7 @@
 
 import csv
 import os
+from decimal import Decimal
 
 import numpy as np
 import pandas as pd
@@ -11,11 +12,19 @@ import torch
 from pictures import arrays, class_folders
 from PIL import Image
 
-from calida.data import ColumnChoice, class_indices, class_names, read_collection, read_labels
+from calida.data import (
+    ColumnChoice,
+    TablePreparation,
+    class_indices,
+    class_names,
+    collect,
+    read_collection,
+    read_labels,
+)
 from calida.data.arrays.decode import decode_image
-from calida.data.files.reading import Place
+from calida.data.files.reading import ALL_COLUMNS, Place
 from calida.data.files.tables import read_label_column
-from calida.errors import InputError
+from calida.errors import CalidaWarning, InputError
 from calida.seeds import Seeds
 
 SEEDS = Seeds(0)
@@ -215,7 +224,7 @@ def test_decimal_commas(tmp_path):
     path.write_text('a,y\n"1,234",0\n"12,500",1\n17,1\n')
     with pytest.raises(InputError, match=r"column 'a' holds '1,234', a fraction or thousands"):
         read(path, label="y")
-    for wrong, told in {"1,234.5": r"'2,5' \(and 1 more\)", "none": "'none'"}.items():
+    for wrong, told in {"1,234.5": "'1,234.5'", "none": "'none'"}.items():
         path.write_text(f'a,b\n"2,5",1\n"{wrong}",0\n')
         with pytest.raises(InputError, match=rf"column 'a' holds {told} where there should be numbers"):
             read(path, labelled=False, table=found.table)
@@ -422,3 +431,54 @@ def test_rows_of_gaps_keep_their_place_and_blank_lines_are_none(tmp_path):
     (tmp_path / "gaps.csv").write_text("\na,b,name\n1,2,x\n\n3,,y\n,,\n4,5,z\n,,\n\n")
     frame = read_collection(str(tmp_path / "gaps.csv"), Seeds(0), False).frame
     assert frame.rows() == [(1, 2, "x"), (3, None, "y"), (None, None, None), (4, 5, "z")]
+
+
+@pytest.mark.parametrize(
+    ("row", "told"),
+    [
+        ({"x": 10**400, "y": 1.0}, "infinite"),
+        ({"x": "\ud800", "y": 1.0}, "a text in 'x' that is not Unicode"),
+    ],
+)
+def test_rows_that_no_number_or_text_holds_are_refused(row, told):
+    table = TablePreparation.fit(pl.DataFrame({"x": [0.5, 1.0], "y": [1.0, 2.0]}), None, ColumnChoice(), "source")
+    with pytest.raises(InputError, match=told):
+        collect(row, Seeds(0), False, ALL_COLUMNS, table)
+
+
+def test_rows_hold_numbers_of_any_library():
+    table = TablePreparation.fit(pl.DataFrame({"x": [0.5, 1.0], "y": [1.0, 2.0]}), None, ColumnChoice(), "source")
+    rows = [{"x": np.array(2.5), "y": Decimal("1.25")}, {"x": torch.tensor(3), "y": np.float32(4)}]
+    found = collect(rows, Seeds(0), False, ALL_COLUMNS, table)
+    assert found.samples.tolist() == [[2.5, 1.25], [3, 4]]
+    assert collect({"x": Decimal("nan"), "y": 2}, Seeds(0), False, ALL_COLUMNS, table).samples.tolist() == [[0.75, 2]]
+
+
+def test_a_row_may_lack_a_column_but_not_call_it_otherwise():
+    table = TablePreparation.fit(pl.DataFrame({"x": [0.5, 1.0], "y": [1.0, 2.0]}), None, ColumnChoice(), "source")
+    assert len(collect([{"x": 1.0, "y": 1.0}, {"x": 1.0}], Seeds(0), False, ALL_COLUMNS, table)) == 2
+    with pytest.raises(InputError, match="row 1 of the input has a column 'Y' where row 0 has 'y'"):
+        collect([{"x": 1.0, "y": 1.0}, {"x": 1.0, "Y": 1.0}], Seeds(0), False, ALL_COLUMNS, table)
+
+
+def test_an_image_of_two_classes_is_refused_and_copies_are_warned_of(tmp_path):
+    """A link to an image of another class is that image; an equal file may be an accident of a large collection."""
+    for name, level in (("a/0.png", 10), ("a/1.png", 90), ("b/2.png", 200)):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        Image.fromarray(np.full((8, 8), level, np.uint8)).save(tmp_path / name)
+    assert read(tmp_path).labels == ["a", "a", "b"]
+    copy = tmp_path / "b" / "copy.png"
+    copy.write_bytes((tmp_path / "a" / "1.png").read_bytes())
+    with pytest.warns(CalidaWarning, match=r"1 images of .* of another class, such as b/copy.png of a/1"):
+        read(tmp_path)
+    copy.unlink()
+    copy.symlink_to(tmp_path / "a" / "1.png")
+    with pytest.raises(InputError, match=r"has two labels for b/copy.png: 'a' and 'b'"):
+        read(tmp_path)
+
+
+def test_names_of_rows_are_lines_of_text(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text('id,x\n"a\r\nb",1\nc,2\n')
+    found = read(path, labelled=False, id="id")
+    assert list(found.names) == ["a\\r\\nb", "c"]

@@ -95,7 +95,7 @@ def test_a_class_of_two_rows_is_no_obstacle():
 
 
 def test_given_the_target_s_class_shares_source_only_stays_what_it_was():
-    """Overlapping classes, alike but for their frequency: what is returned is corrected, what it is compared with not."""
+    """Overlapping classes of another frequency: what is returned is corrected, what it is compared with is not."""
     generator = torch.Generator().manual_seed(3)
     y, truth = (torch.rand(1500, generator=generator) < share for share in (0.5, 0.9))
     x, z = (torch.randn(1500, 4, generator=generator) + 0.8 * one[:, None] for one in (y, truth))

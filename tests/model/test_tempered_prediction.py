@@ -1,5 +1,7 @@
 """A prediction at another temperature, and the samples that it answers for."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -106,6 +108,9 @@ def test_asked_for_nothing_all_are_accepted(prediction):
         ({"coverage": -0.5}, "coverage is a share between 0 and 1, not -0.5"),
         ({"coverage": float("nan")}, "coverage is a share between 0 and 1, not nan"),
         ({"max_risk": 5}, "max_risk is a share between 0 and 1, not 5"),
+        ({"coverage": "half"}, "coverage is a share between 0 and 1, not 'half'"),
+        ({"coverage": True}, "coverage is a share between 0 and 1, not True"),
+        ({"max_risk": [0.1]}, "max_risk is a share between 0 and 1, not"),
         ({"coverage": 0.5, "max_risk": 0.1}, "choose one"),
         ({"order_by": "variance"}, "order_by is one of confidence, .* not 'variance'"),
     ],
@@ -113,3 +118,26 @@ def test_asked_for_nothing_all_are_accepted(prediction):
 def test_what_cannot_be_accepted_is_named(prediction, options, sentence):
     with pytest.raises(InputError, match=sentence):
         prediction.accepted(**options)
+
+
+@pytest.mark.parametrize("kind", ["mask", "places", "list", "slice", "one"])
+def test_some_samples_keep_their_names(prediction, kind):
+    names, right = [f"s{row}" for row in range(200)], torch.linspace(0, 1, 200)
+    named = replace(prediction, names=names, right=right)
+    keep = torch.zeros(200, dtype=torch.bool)
+    keep[[3, 50, 51]] = True
+    rows = {"mask": keep, "places": torch.tensor([3, 50, 51]), "list": [3, 50, 51], "slice": slice(50, 52), "one": 7}
+    expected = {"slice": [50, 51], "one": [7]}.get(kind, [3, 50, 51])
+    some = named[rows[kind]]
+    assert len(some) == len(expected)
+    assert list(some.names) == [names[row] for row in expected]
+    assert torch.equal(some.log_probs, prediction.log_probs[expected])
+    assert torch.equal(some.right, right[expected])
+    assert names[expected[0]] in repr(some)
+
+
+def test_where_many_are_as_likely_right_the_surest_are_answered(prediction):
+    flat = replace(prediction, right=torch.full((200,), 0.8, dtype=torch.float64))
+    keep = flat.accepted(coverage=0.25)
+    assert int(keep.sum()) == 50
+    assert float(flat.confidence[keep].min()) >= float(flat.confidence[~keep].max())

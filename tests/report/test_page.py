@@ -11,12 +11,10 @@ import torch
 from made_results import HOSTILE, make
 from scipy.stats import binomtest
 
-from calida.adaptation import Level
 from calida.report import RunPredictions, RunResults, compute_metrics, judge_results, render
-from calida.report.findings import find
 from calida.report.run_predictions import ClassifierPredictions, flatten, telling_rows
 from calida.report.svg import nice_ticks, tag
-from calida.run_warnings import RunWarning, Severity, WarningCode
+from calida.run_warnings import RunWarning, WarningCode
 from calida.seeds import Seeds
 from calida.validation import VALIDATORS
 
@@ -242,33 +240,6 @@ def test_screen_readers_find_names_for_everything(open_page):
     assert levels.count(1) == 1
     assert page.locator("section.card").count() == page.locator("section[aria-labelledby]").count()
     assert page.locator("details.card > summary h3").count() == page.locator("details.card").count()
-
-
-def test_findings_follow_the_figures():
-    def codes(results):
-        return [one.code for one in find(results)]
-
-    collapsed = make(truth_known=False)
-    collapsed.metrics["adapted"]["target"]["class_shares"] = [1.0, 0.0, 0.0]
-    first, second = find(collapsed)[:2]
-    assert "plain takes 100.0%" in str(first)
-    assert first.severity == Severity.ALARM
-    assert HOSTILE in str(second)
-    assert judge_results(collapsed).level == Level.BAD
-    rare = make(truth_known=False)
-    rare.predictions.validation_labels[:] = 0
-    rare.predictions.validation_labels[:4] = [1, 1, 2, 2]
-    rare.metrics["adapted"]["target"]["class_shares"] = [0.94, 0.03, 0.03]
-    assert WarningCode.CLASS_COLLAPSED not in codes(rare)
-    false = make()
-    false.metrics["adapted"]["oracle"]["ece"] = 0.4
-    assert WarningCode.TOO_CERTAIN in codes(false)
-    false.metrics["adapted"]["oracle"]["ece"] = 0.01
-    assert WarningCode.TOO_CERTAIN not in codes(false)
-    weak = make(truth_known=False, sharpness=(7.0, 7.0))
-    assert codes(weak) == []
-    weak.metrics["source_only"]["source"]["accuracy"] = 0.45
-    assert codes(weak) == [WarningCode.WEAK_SOURCE, WarningCode.OVERCONFIDENT]
 
 
 def test_metrics_agree_with_scikit_learn():

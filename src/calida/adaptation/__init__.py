@@ -4,6 +4,7 @@ from calida.adaptation.adapt import adapt, adapt_with
 from calida.adaptation.adapted import Adapted, Trust, load
 from calida.adaptation.arguments import choose_device
 from calida.adaptation.finetune import Tuning
+from calida.adaptation.frames import with_column_names
 from calida.adaptation.images import finetune, frames_of
 from calida.adaptation.models import AUTO, MODELS, is_network
 from calida.adaptation.new_samples import open_new
@@ -33,4 +34,5 @@ __all__ = [
     "judge",
     "load",
     "open_new",
+    "with_column_names",
 ]

@@ -16,7 +16,7 @@ from calida.adaptation.arguments import Array, check_domains, check_kinds, whole
 from calida.adaptation.auto import try_recipes
 from calida.adaptation.auto_model import try_models
 from calida.adaptation.finetune import Tuning, train_and_tune
-from calida.adaptation.frames import encode_frames, frame_preparation
+from calida.adaptation.frames import encode_frames, frame_preparation, with_column_names
 from calida.adaptation.models import AUTO, is_network
 from calida.adaptation.options import RunOptions
 from calida.adaptation.task import Task
@@ -31,9 +31,11 @@ from calida.data import (
     class_indices,
     is_frame,
     listed_labels,
+    refuse_inverted,
     split_validation,
     take,
     tell_copies,
+    with_looks,
 )
 from calida.data import class_names as labels_of
 from calida.errors import InputError
@@ -151,7 +153,7 @@ def adapt_with(
     x, y, target_x, classes = check_domains(source, target, num_classes)
     weights = joint_weights(y, classes, weights, options.class_weight, class_names)
     if processes.first:
-        tell_copies(x, "the source")
+        tell_copies(x, y, "the source")
     kept, held = split_validation(y, options.validation, Seeds(options.seed))
     for name, count in {"source (less validation)": len(kept), "target": len(target_x)}.items():
         if count < 2:
@@ -165,7 +167,7 @@ def adapt_with(
             classes,
             None if weights is None else weights[kept],
         ),
-        Scale.of(x),
+        with_looks(Scale.of(x), x, target_x),
         terms,
         class_names,
         None if oracle_labels is None else _truth(oracle_labels, len(target_x), classes, class_names),
@@ -185,7 +187,9 @@ def adapt_with(
         else:
             adapted = task.train(recipes[0], place, observe, resume)
     names = tuple(class_names or map(str, range(classes)))
-    return adapted.named(class_names or (), None if table is None else frame_preparation(table, x, names))
+    if table is None:
+        return adapted.named(class_names or (), None)
+    return with_column_names(adapted.named(class_names or (), frame_preparation(table, x, names)), table.features)
 
 
 def named_labels(source: Any, class_names: Sequence[str] | None) -> tuple[Any, Sequence[str] | None]:
@@ -203,13 +207,15 @@ def _truth(labels: Any, count: int, classes: int, names: Sequence[str] | None) -
 
 
 def _check_units(source: Any, target: Any) -> None:
-    """Refuse vectors of which a column is in another unit in the target, as is done with files."""
+    """Refuse vectors in another unit in the target, and images that are negatives of the source's, as of files."""
     pair = isinstance(source, tuple | list) and len(source) == 2 and not isinstance(target, tuple)
     if not pair or is_frame(source[0]) or is_frame(target):
         return  # encoded first, or refused
     x, other = as_inputs(source[0], "source"), as_inputs(target, "target")
     if x.ndim == other.ndim == 2 and x.shape[1:] == other.shape[1:]:
         check_sizes(Scale.of(x), other, "target", "source")
+    if x.ndim == other.ndim == 4:
+        refuse_inverted(x, other)
 
 
 def _ignore(event: RunEvent) -> None:

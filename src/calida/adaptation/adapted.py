@@ -22,6 +22,7 @@ from calida.data import (
     Scale,
     Values,
     as_inputs,
+    check_looks,
     check_scale,
     check_sizes,
     is_collected,
@@ -167,6 +168,8 @@ class Adapted:
         if is_collected(x):
             loading = Loading(skip_unreadable=skip_unreadable, max_pixels=max_pixels)
             loaded = self.read(x, domain, on_mismatch, loading, self.classifier.device)
+            if on_mismatch == "stop":
+                check_looks(self.network.scale, loaded.samples, "the input")
             said = self.predict(loaded.samples, num_samples, batch_size, monte_carlo_dropout, raw, on_mismatch="ignore")
             return replace(said, names=loaded.collection.names)
         inputs = as_inputs(_one_image(x, self.network.input_shape), "the input")
@@ -183,6 +186,7 @@ class Adapted:
             check_scale(trained_on, self.network.scale, "the input", Scale.of(inputs))
         if on_mismatch == "stop":
             check_sizes(self.network.scale, inputs, "the input", trained_on)
+            check_looks(self.network.scale, inputs, "the input")
         if num_samples is None:
             num_samples = max(self.recipe.posterior.num_samples, _DROPOUT_SAMPLES if monte_carlo_dropout else 1)
         samples, rows = whole(num_samples, "num_samples", 1), whole(batch_size, "batch_size", 1)

@@ -76,6 +76,8 @@ def usable_folder(folder: Path) -> Path:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise InputError(f"the folder {folder} cannot be used: {error.strerror}") from None
+    except ValueError:  # what no file system takes for a name
+        raise InputError(f"the folder {str(folder)!r} has a name that cannot be written") from None
     return folder
 
 

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from calida.adaptation.adapted import Trust
+from calida.adaptation.answer_findings import look_at_answers
 from calida.adaptation.options import RunOptions
 from calida.adaptation.panel_checks import FEWEST_TO_CHECK, PanelChecks, PanelFeatures, fit_panel_checks
 from calida.estimation import (
@@ -120,9 +121,14 @@ def finalize(
     temperature = CALIBRATIONS[named].temperature(data)
     unmet = unmet_budget(run.history, run.recipe.entropy.dual_maximum)
     findings = [] if warnings is None else _findings(run, chosen, accuracy, domains, class_names)
-    every = (*findings, *(warnings or ()), *filter(None, [unmet]))
+    every = [*findings, *(warnings or ()), *filter(None, [unmet])]
+    if chosen.decision.returned != Returned.PRIOR_CORRECTED:  # whose shares, and so certainty, are meant to differ
+        start = next(record for record in run.history if record.validators)
+        adapted = chosen.decision.returned != Returned.SOURCE_ONLY
+        codes = {one.code for one in every}
+        every += look_at_answers(start, chosen.predictions, temperature, adapted, codes, class_names)
     agreements = () if estimate is None else estimate.agreements
-    trust = Trust(temperature, named, accuracy, chosen.decision, every, agreements=agreements)
+    trust = Trust(temperature, named, accuracy, chosen.decision, tuple(every), agreements=agreements)
     if estimate is None or chosen.checks is None:
         return Finalized(trust, predictions, None)
     confidence = predictions.target.tempered(temperature).confidence

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import torch
 
+from calida.adaptation.adapted import Adapted
 from calida.data import (
     ColumnChoice,
     Preparation,
@@ -18,6 +21,7 @@ from calida.data import (
     is_frame,
 )
 from calida.errors import InputError, warn_user
+from calida.run_warnings import WarningCode
 
 
 def encode_frames(
@@ -46,6 +50,19 @@ def frame_preparation(table: TablePreparation, x: Samples, classes: tuple[str, .
     assert isinstance(x, torch.Tensor)
     same = Preparation((x.shape[1],), **column_sizes(x, torch.tensor(table.measured)))
     return SavedPreparation(classes, table, same, same)
+
+
+def with_column_names(adapted: Adapted, columns: Sequence[str]) -> Adapted:
+    """With the names of columns in what was found, where there were numbers of features."""
+    if adapted.trust is None or not columns:
+        return adapted
+    warnings = tuple(
+        replace(one, values={**one.values, "feature": repr(columns[one.values["feature"]])})
+        if one.code == WarningCode.FEATURE_SCALE
+        else one
+        for one in adapted.trust.warnings
+    )
+    return replace(adapted, trust=replace(adapted.trust, warnings=warnings))
 
 
 def _label_words(labels: Any, count: int) -> list[str] | None:

@@ -81,6 +81,7 @@ class RunOptions:
             head=(self.head, str),
             precision=(self.precision, str),
             compile=(self.compile, bool),
+            quick=(self.quick, bool),
             backbone_weights=(self.backbone_weights, str | os.PathLike | None),
             on_mismatch=(self.on_mismatch, str),
             settings=(self.settings, Mapping),

@@ -148,6 +148,8 @@ _SETTLED_BY_ALL = (
     WarningCode.DOMAINS_APART,
     WarningCode.SHARES_MOVED,
     WarningCode.TOO_CERTAIN,
+    WarningCode.WEAK_SOURCE,
+    WarningCode.LABEL_SHIFT,
 )
 
 
@@ -237,7 +239,7 @@ def _by_labels(known: Estimate, every: bool, alarmed: bool) -> Answer:
     wrong = _wrong(known.value)
     told = f"{wrong} of 100 answers are wrong, measured with labels."
     if not every:
-        told = f"About {wrong} of 100 answers are wrong, by the labels at most {_wrong(known.low)}."
+        told = f"About {wrong} of 100 answers are wrong; judging by the labels, at most {_wrong(known.low)}."
     if known.value < _POOR:
         return Answer(Level.BAD, Use.NO.value, told)
     if not every and known.high - known.low > _WIDE:
@@ -326,4 +328,4 @@ def _next(evidence: Evidence, use: Answer) -> Action:
     if measured is not None:
         return Action("Look at the likely errors below.", f"calida report {run}")
     budget = min(BUDGET, evidence.samples)
-    return Action(f"Label these {budget}: then you know.", f"calida label {run} --budget {budget}")
+    return Action(f"Label these {budget} samples to find out.", f"calida label {run} --budget {budget}")

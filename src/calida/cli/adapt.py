@@ -41,7 +41,7 @@ def adapt(
     source: Annotated[
         str | None,
         typer.Option(
-            help="Labeled data: class folders, a list, .npz, a table, or a named set such as mnist:2000.",
+            help="Labelled data: class folders, a list, .npz, a table, or a named set such as mnist:2000.",
             rich_help_panel="Data",
         ),
     ] = None,

@@ -64,7 +64,7 @@ def demo(
 def _digits(screen: Screen, folder: RunFolder, seed: int) -> Metrics:
     from calida.runs import RunConfig
 
-    screen.say("Labeled: 5,000 MNIST digits of 28 x 28 pixels. Unlabelled: 1,797 UCI digits of 8 x 8 pixels.")
+    screen.say("Labelled: 5,000 MNIST digits of 28 x 28 pixels. Unlabelled: 1,797 UCI digits of 8 x 8 pixels.")
     _replace_earlier(folder, DEMO["source"], DEMO["target"])
     metrics = run_config(screen, RunConfig().changed({**DEMO, "seed": seed}), folder.path, False, command_line())
     before, after = (metrics[side]["oracle"] for side in ("source_only", "adapted"))
@@ -104,8 +104,8 @@ def _photographs(screen: Screen, folder: RunFolder, source: str | None, target: 
     first, second = write_parts(folder.path / _IMAGES, Seeds(seed))
     classes = sorted(path.name for path in first.iterdir())
     screen.say(
-        f"Labeled: parts of the left halves of {len(classes)} photographs ({', '.join(classes)}). Unlabelled: parts of "
-        "their right halves, made to look badly printed."
+        f"Labelled: parts of the left halves of {len(classes)} photographs ({', '.join(classes)}). Unlabelled: parts "
+        "of their right halves, made to look badly printed."
     )
     given = {"source": str(first), "target": str(second), "target_labels": "inside"}
     metrics = run_config(screen, RunConfig().changed({**config, **given}), folder.path, False, command_line())

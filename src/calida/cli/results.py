@@ -96,6 +96,7 @@ def predict(
 ) -> None:
     """Predict new samples with the classifier of a finished run, with uncertainties."""
     from calida.adaptation import load, open_new
+    from calida.data import check_looks
     from calida.model import check_abstention
     from calida.runs import RunFolder, prediction_columns
     from calida.spreadsheets import write_csv
@@ -123,6 +124,8 @@ def predict(
         adapted.check_sets(sets)
     loading = loading_of(skip_unreadable, max_pixels, workers)
     loaded = open_new(data, preparation, loading, False, label, domain, check, device)
+    if check:
+        check_looks(adapted.network.scale, loaded.samples, data)
     own = adapted.predict(loaded.samples, samples, raw=True, on_mismatch="ignore")  # checked when it was read
     prediction = own if raw else adapted.calibrated(own)
     judged = None if raw else RunFolder(run).read_right(loaded.collection.named_by, loaded.collection.names, prediction)

@@ -11,10 +11,12 @@ import typer
 from calida.cli.options import AsJson, Device, Quiet
 from calida.cli.screen import Screen
 from calida.cli.select import show_selection
-from calida.terminal import plain, table_of
+from calida.terminal import about, plain, table_of
 
 if TYPE_CHECKING:
     from calida.studies import RunRecord
+
+_WORTH_TELLING = 20  # seconds
 
 
 def study(
@@ -38,8 +40,8 @@ def study(
 ) -> None:
     """Run recipes x variants x seeds, side by side and resumable, and choose a winner without target labels."""
     from calida.cli.study_screen import run_jobs
-    from calida.runs import select_run
-    from calida.studies import Engine, Results, StudyPlan
+    from calida.runs import comparable, select_run
+    from calida.studies import Engine, Results, StudyPlan, finished_record, forecast_seconds
 
     screen = Screen(quiet, as_json)
     plan = StudyPlan.read(file)
@@ -47,17 +49,26 @@ def study(
     runner = Engine(engine, jobs or os.cpu_count() or 1, scheduler, device)  # type: ignore[arg-type]
     runner.check()
     planned, store = plan.jobs(), Results(place / "results")
+    left = [one for one in planned.values() if one.key not in store.records and finished_record(one, place) is None]
+    if left and (seconds := forecast_seconds(left, runner.jobs, device)) > _WORTH_TELLING:
+        screen.say(f"{len(left)} runs: {about(seconds)} on this machine.")
     failures = run_jobs(screen, plan.name, list(planned.values()), runner, place, store, "accuracy")
     done = {name: store.records[job.key] for name, job in planned.items() if job.key in store.records}
     _show(screen, done)
     shown: dict[str, Any] = {"study": plan.name, "runs": {name: _figures(record) for name, record in done.items()}}
-    if len(done) > 1:
-        names = {str(place / planned[name].folder): name for name in done}
-        selection = select_run([place / planned[name].folder for name in done])
-        estimates = {run: done[name]["trust"]["accuracy"]["value"] for run, name in names.items()}
-        show_selection(screen, selection, estimates, names)
-        screen.say(f"Winner: {names[selection.chosen]}, in {selection.chosen}")
-        shown["winner"] = {"name": names[selection.chosen], "run": selection.chosen, "reason": selection.reason}
+    names = {str(place / planned[name].folder): name for name in done}
+    winners = []
+    for runs in comparable([Path(run) for run in names]) if len(done) > 1 else ():
+        if len(runs) > 1:
+            selection = select_run(runs)
+            estimates = {str(run): done[names[str(run)]]["trust"]["accuracy"]["value"] for run in runs}
+            show_selection(screen, selection, estimates, names)
+            screen.say(f"Winner: {names[selection.chosen]}, in {selection.chosen}")
+            winners.append({"name": names[selection.chosen], "run": selection.chosen, "reason": selection.reason})
+    if len(winners) > 1:
+        screen.say("Runs were compared seed by seed: each seed drew other samples of the target.")
+    if winners:
+        shown |= {"winner": winners[0], "winners": winners}
     screen.result({**shown, "failures": failures})
     if failures:
         raise typer.Exit(1)

@@ -39,7 +39,14 @@ from calida.data.tables.frames import as_frame, is_frame, named_frame
 from calida.data.tables.kinds import Kind, kind_of
 from calida.data.tables.preparation import ColumnChoice, TablePreparation, listed
 from calida.data.tables.values import as_words
-from calida.data.unify.comparison import compare_domains, describe_balance, only_source_is_scaled
+from calida.data.unify.comparison import (
+    check_looks,
+    compare_domains,
+    describe_balance,
+    only_source_is_scaled,
+    refuse_inverted,
+    with_looks,
+)
 from calida.data.unify.decide import OnMismatch, unify
 from calida.data.unify.image_statistics import has_colors
 from calida.data.unify.loading import DecodedFiles, Loaded, Loading, load_new, load_samples
@@ -79,6 +86,7 @@ __all__ = [
     "as_inputs",
     "as_labels",
     "as_words",
+    "check_looks",
     "check_printable",
     "check_scale",
     "check_shape",
@@ -115,6 +123,7 @@ __all__ = [
     "read_cells",
     "read_collection",
     "read_labels",
+    "refuse_inverted",
     "refuse_twice",
     "row_slices",
     "shuffled_batches",
@@ -124,5 +133,6 @@ __all__ = [
     "tell_copies",
     "unify",
     "unit_range",
+    "with_looks",
     "write_parts",
 ]

@@ -97,6 +97,8 @@ def own_family(estimator: Any) -> Family:
     from sklearn.utils.validation import has_fit_parameter
 
     name = type(estimator).__name__
+    if isinstance(estimator, type):
+        raise InputError(f"model is the class {estimator.__name__}; give an object of it, {estimator.__name__}()")
     if not (hasattr(estimator, "fit") and hasattr(estimator, "predict_proba")):
         raise InputError(f"an estimator needs fit and predict_proba; {name} lacks one of them")
     if not has_fit_parameter(estimator, "sample_weight"):

@@ -6,6 +6,8 @@ import math
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from numbers import Real
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -28,7 +30,7 @@ from calida.uncertainty import (
     temper,
 )
 
-_SHOWN = 5  # labels and samples that a prediction shows of itself
+_SHOWN, _LONG = 5, 60  # labels and samples that a prediction shows of itself, and letters of a label
 
 
 @dataclass(frozen=True, repr=False)
@@ -110,20 +112,21 @@ class Prediction:
         aleatoric = torch.minimum(aleatoric, entropy)  # rounding
         return replace(self, log_probs=log_probs, entropy=entropy, aleatoric=aleatoric, epistemic=entropy - aleatoric)
 
-    def __getitem__(self, rows: Tensor | slice) -> Prediction:
-        """The same of some samples."""
+    def __getitem__(self, rows: Any) -> Prediction:
+        """The same of some samples: a slice, a mask [N], places, or one place."""
         tensors = ("log_probs", "entropy", "aleatoric", "epistemic", "features")
-        places = range(len(self))[rows] if isinstance(rows, slice) else rows.tolist()
-        names = [self.names[place] for place in places] if len(self.names) else ()
-        right = None if self.right is None else self.right[rows]
-        return replace(self, names=names, right=right, **{name: getattr(self, name)[rows] for name in tensors})
+        chosen = rows if isinstance(rows, slice) else torch.as_tensor(rows)
+        places = torch.arange(len(self))[chosen].reshape(-1)
+        names = [self.names[place] for place in places.tolist()] if len(self.names) else ()
+        right = None if self.right is None else self.right[places]
+        return replace(self, names=names, right=right, **{name: getattr(self, name)[places] for name in tensors})
 
     def __len__(self) -> int:
         return len(self.log_probs)
 
     def __repr__(self) -> str:
         """How many samples, the most frequent labels, and the first few samples."""
-        count, labels = len(self), self.label_names
+        count, labels = len(self), [name if len(name) <= _LONG else f"{name[:_LONG]}..." for name in self.label_names]
         often = Counter(labels).most_common(_SHOWN)
         more = ", ..." if len(set(labels)) > _SHOWN else ""
         lines = [
@@ -140,10 +143,14 @@ def check_abstention(coverage: float | None, max_risk: float | None, order_by: s
     if coverage is not None and max_risk is not None:
         raise InputError("coverage and max_risk both decide how many answers are given; choose one")
     for name, share in {"coverage": coverage, "max_risk": max_risk}.items():
-        if share is not None and not 0 <= share <= 1:
-            raise InputError(f"{name} is a share between 0 and 1, not {share:g}")
+        if share is not None and not _is_share(share):
+            raise InputError(f"{name} is a share between 0 and 1, not {share!r:.100}")
     if order_by is not None and order_by not in SCORES:
         raise InputError(f"order_by is one of {', '.join(SCORES)}, not {order_by!r}")
+
+
+def _is_share(value: object) -> bool:
+    return not isinstance(value, bool) and isinstance(value, Real) and 0 <= float(value) <= 1
 
 
 @torch.no_grad()

@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from calida.estimation import CALIBRATIONS
-from calida.report.findings import raw_entropy
+from calida.report.run_predictions import ClassifierPredictions
 from calida.report.run_results import RunResults
+from calida.uncertainty import renyi_entropy
 
 _TILES = (
     ("target accuracy", "oracle", "accuracy", True),
@@ -61,6 +62,11 @@ def _calibration(results: RunResults) -> list[str]:
         f"never saw: mean confidence {sure:.1%} for {after['accuracy']:.1%} right answers. "
         f"Without calibration it would be {results.after['oracle_uncalibrated']['ece']:.1%}."
     ]
+
+
+def raw_entropy(view: ClassifierPredictions) -> float:
+    """Mean predictive entropy on target, before calibration."""
+    return float(renyi_entropy(view.uncalibrated).mean())
 
 
 def _entropy(results: RunResults) -> str:

@@ -17,6 +17,7 @@ from calida.uncertainty import wilson
 
 _MOST = 12  # groups; values that are rarer are one
 _PARTS = 4  # of a column of numbers
+_NO_GROUPS = 0.5  # different values a row: names of rows, or sentences
 
 
 @dataclass(frozen=True)
@@ -55,8 +56,13 @@ def group_rows(column: pl.Series) -> dict[str, np.ndarray]:
         spans = [span_words(kind, low, high) for low, high in pairwise(edges)]
         groups = {name: above[place] & ~above[place + 1] for place, name in enumerate(spans)}
     else:
-        words = as_words(column).set(pl.Series(missing), None)
-        often = words.drop_nulls().value_counts(sort=True)[column.name].to_list()
+        words = as_words(column).alias("word").set(pl.Series(missing), None)
+        counted = words.drop_nulls().value_counts(name="rows").sort("rows", "word", descending=[True, False])
+        if len(counted) > max(_MOST, _NO_GROUPS * len(words)):
+            raise InputError(
+                f"the column {column.name!r} has {len(counted):,} values in {len(words):,} rows: no groups"
+            )
+        often = counted["word"].to_list()
         groups = {name: (words == name).fill_null(False).to_numpy() for name in often[:_MOST]}
         groups[OTHERS] = words.is_in(often[_MOST:]).fill_null(False).to_numpy()
     groups[MISSING_VALUES] = missing

@@ -14,18 +14,9 @@ from torch import Tensor
 from calida.adaptation import Trust
 from calida.estimation import with_mean
 from calida.report.run_predictions import RunPredictions
-from calida.run_warnings import RunWarning
+from calida.run_warnings import RunWarning, shown_name
 from calida.training import SOURCE_PHASE
 from calida.validation import Returned, RoundRecord, returned_record
-
-_LONGEST = 60  # letters of a name; longer ones lose their middle
-
-
-def shown_name(name: str, number: int | None = None) -> str:
-    """A name as a page has it: whole, or its ends, with a number that tells it from others cut alike."""
-    if len(name) <= _LONGEST:
-        return name
-    return f"{name[:36]}…{name[-16:]}" + ("" if number is None else f" (class {number})")
 
 
 @dataclass(frozen=True)

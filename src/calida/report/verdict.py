@@ -8,7 +8,6 @@ import torch
 
 from calida.adaptation import SURE, Evidence, Measured, Verdict, judge
 from calida.estimation import Estimate
-from calida.report.findings import find
 from calida.report.run_results import RunResults
 from calida.run_warnings import WarningCode
 from calida.uncertainty import risk_coverage
@@ -21,7 +20,7 @@ def judge_results(results: RunResults) -> Verdict:
 
 def evidence_of(results: RunResults) -> Evidence:
     """What is known of a finished run: findings, the estimate, and labels where there are any."""
-    findings = find(results)
+    findings = [*results.trust.warnings, *results.data_findings]
     missing = next((one for one in findings if one.code == WarningCode.NO_ENCODER), None)
     return Evidence(
         results.trust.decision,

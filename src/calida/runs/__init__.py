@@ -6,7 +6,7 @@ from calida.runs.execution import Metrics, evaluate_run, execute, republish
 from calida.runs.folder import RunFolder, prediction_columns
 from calida.runs.labeling import LabelFiles, evaluate_with_labels, write_label_files
 from calida.runs.parts import EmbedParts, PartWork, PredictParts, make_parts
-from calida.runs.selection import select_run
+from calida.runs.selection import comparable, select_run
 
 __all__ = [
     "AUTO_ENCODER",
@@ -19,6 +19,7 @@ __all__ = [
     "RunConfig",
     "RunData",
     "RunFolder",
+    "comparable",
     "evaluate_run",
     "evaluate_with_labels",
     "execute",

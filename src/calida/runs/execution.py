@@ -13,7 +13,7 @@ from typing import Any
 
 import torch
 
-from calida.adaptation import Adapted, RunOptions, adapt_with, is_network, load
+from calida.adaptation import Adapted, RunOptions, adapt_with, is_network, load, with_column_names
 from calida.allocator import keep_freed_memory
 from calida.data import (
     INSIDE,
@@ -37,7 +37,6 @@ from calida.report import (
     measure_groups,
     write_report,
 )
-from calida.run_warnings import WarningCode
 from calida.runs.claiming import as_first_says, check_folder, claim_folder
 from calida.runs.config import FORMAT, NO_ENCODER, RunConfig
 from calida.runs.data import ReadingProgress, RunData, domain_seeds, open_data, read_truth
@@ -117,8 +116,9 @@ def adapt_data(
     resume: bool,
     observe: Observe,
     terms: Mapping[str, Weighted] | None = None,
+    sample_weight: Any = None,
 ) -> Adapted:
-    """Adapt to data that were read from files; the classifier remembers how new ones are to be read."""
+    """Adapt to data that were read from files or frames; the classifier remembers how new ones are to be read."""
     if start is not None and start.preparation is not None:
         _check_start(start.preparation, data.preparation)
     embedded = data.embedded
@@ -135,21 +135,9 @@ def adapt_data(
         terms=terms or {},
         oracle_labels=data.truth,
         tuning=None if embedded is None else embedded.tuning,
+        sample_weight=sample_weight,
     )
-    return _with_columns(adapted.named((), data.preparation), data.source.collection.columns)
-
-
-def _with_columns(adapted: Adapted, columns: Sequence[str]) -> Adapted:
-    """With the names of columns in what was found, where there were numbers of features."""
-    if adapted.trust is None or not columns:
-        return adapted
-    warnings = tuple(
-        replace(one, values={**one.values, "feature": repr(columns[one.values["feature"]])})
-        if one.code == WarningCode.FEATURE_SCALE
-        else one
-        for one in adapted.trust.warnings
-    )
-    return replace(adapted, trust=replace(adapted.trust, warnings=warnings))
+    return with_column_names(adapted.named((), data.preparation), data.source.collection.columns)
 
 
 def decided(config: RunConfig, data: RunData) -> RunConfig:

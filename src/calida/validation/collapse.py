@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from calida.run_warnings import RunWarning, WarningCode
+from calida.run_warnings import RunWarning, WarningCode, shown_name
 from calida.validation.choice import is_preferred, returned_record
 from calida.validation.round_record import RoundRecord
 
@@ -98,4 +98,4 @@ def _source_warning(start: RoundRecord, returned: RoundRecord) -> RunWarning | N
 
 
 def _name(label: int, names: Sequence[str] | None) -> str:
-    return str(label) if names is None else names[label]
+    return str(label) if names is None else shown_name(names[label])

@@ -16,6 +16,7 @@ from calida.data.tables.encoders import encoder_from_json, fit_encoder
 from calida.data.tables.frames import as_frame, is_frame
 from calida.data.tables.kinds import Kind, LeftOut, kind_of, why_left_out
 from calida.data.tables.preparation import ColumnChoice, TablePreparation
+from calida.data.tables.values import ColumnError
 from calida.errors import InputError
 from calida.seeds import Seeds
 
@@ -109,6 +110,41 @@ def test_dates_count_days_within_those_of_the_source():
     np.testing.assert_allclose(hours[:, 1:], [[0, 1], [1, 0], [0, -1], [-1, 0]], atol=1e-3)
 
 
+def test_moments_with_an_offset_are_those_of_greenwich():
+    source = ["2024-01-01T10:00:00+01:00", "2024-01-01T10:00:00.5-02:00", "2024-01-03T00:00:00+00:00"]
+    assert kind_of(column(source)) == Kind.DATE
+    assert encoded(source, ["2024-01-01T21:00:00+00:00"])[0][0] == pytest.approx(0.5)  # from nine o'clock on
+
+
+def test_a_mistake_among_dates_is_told_and_no_text_made_of_them():
+    with pytest.raises(ColumnError, match="holds '2023-02-30' among dates"):
+        kind_of(column([*(f"2023-01-{day:02d}" for day in range(1, 29)), "2023-02-30"]))
+
+
+def test_words_for_gaps_are_gaps_of_categories_too():
+    fitted = fit_encoder(column(["red", "NA", "blue", "red", None, "blue"]), Kind.CATEGORY)
+    assert fitted.features == ("c = blue", "c = red", "c is missing")
+    assert fitted.encode(fitted.read(column(["?", "red"]))).tolist() == [[0, 0, 1], [0, 1, 0]]
+
+
+def test_numbers_that_32_bits_cannot_tell_apart_lose_what_they_share():
+    seconds = [1_600_000_000 + second for second in (0, 10, 20, 30)]
+    assert encoded(seconds, [1_600_000_015, 1_600_000_016]) == [[0], [1]]
+    assert encoded([5.0, 6.0, 7.0], [6.0]) == [[6]]
+
+
+@pytest.mark.parametrize("dtype", ["bool", "float64", "int64", "object"])
+def test_a_categorical_type_changes_no_word(dtype):
+    """True is true and 1.0 is 1, whatever a column is declared as."""
+    plain = pd.Series([1, 0, 1, 0]).astype(dtype)
+    declared, as_they_are = (
+        as_frame(pd.DataFrame({"c": one}), "source")["c"] for one in (plain.astype("category"), plain)
+    )
+    fitted = fit_encoder(declared, kind_of(declared))
+    assert fitted.kind == Kind.CATEGORY
+    assert np.array_equal(fitted.encode(fitted.read(as_they_are)), fitted.encode(fitted.read(declared)))
+
+
 def test_text_is_hashed_letters():
     words = [f"word {place} of many" for place in range(70)]
     reference = HashingVectorizer(analyzer="char_wb", ngram_range=(2, 4), n_features=128).transform(["any other", ""])
@@ -133,6 +169,11 @@ def test_text_is_hashed_letters():
         ("a", [row % 4 for row in range(ROWS)], LeftOut.LEAK),
         ("a", [None if row % 2 else "well" for row in range(ROWS)], LeftOut.LEAK),
         ("a", [row % 2 if row else 1 for row in range(ROWS)], None),  # one row disagrees
+        ("died", [None if row % 2 else f"2023-01-{1 + row % 28:02d}" for row in range(ROWS)], LeftOut.LEAK),
+        ("died", [None if row % 2 or not row else row + 0.5 for row in range(ROWS)], None),  # one row disagrees
+        ("patient_id", [f"P{row // 2}" for row in range(ROWS)], LeftOut.IDENTIFIER),  # two rows a patient
+        ("id", [None, *(3 * row for row in range(ROWS - 1))], LeftOut.IDENTIFIER),
+        ("shop_id", [row % 7 for row in range(ROWS)], None),
         ("a", [row % 20 for row in range(ROWS)], None),  # five rows a value can be chance
         ("a", list(range(6)), None),
     ],
@@ -270,3 +311,19 @@ def test_moments_of_any_library_and_zone():
     fitted = fit_encoder(as_frame(frames[1], "x")["t"], Kind.DATE)
     assert fitted.first == pytest.approx(19783.5)
     assert fitted.read(as_frame(frames[0], "x")["t"]).to_list() == [19783.5] * 2
+
+
+def test_spaces_around_names_do_not_count_in_any_library():
+    for frame in (pd.DataFrame({" a ": [1, 2], 7: [3, 4]}), pl.DataFrame({" a ": [1, 2], "7": [3, 4]})):
+        assert as_frame(frame, "source").columns == ["a", "7"]
+    with pytest.raises(InputError, match="more than one column named 'a'"):
+        as_frame(pl.DataFrame({" a": [1], "a ": [2]}), "source")
+
+
+def test_words_taken_for_gaps_and_columns_not_asked_for_are_told():
+    frame = pl.DataFrame({"size": [*map(str, range(30)), "1O.5"], "age": [row % 9 for row in range(31)]})
+    table = TablePreparation.fit(frame, None, ColumnChoice(), "source")
+    assert "words among numbers, taken for missing ones: size ('1O.5')" in table.warnings()
+    chosen = TablePreparation.fit(frame, None, ColumnChoice(only=("age",)), "source")
+    assert chosen.left_out == {"size": LeftOut.DROPPED}
+    assert chosen.compare(frame, chosen.read(frame, "source")) == []

@@ -132,7 +132,8 @@ _MANY = 30  # rows of which some would be of the usual size; fewer may all be sm
 class Scale(NamedTuple):
     """What the numbers of a domain are: bytes, read as 0..1, or floats with a range.
 
-    Floats also have mean and largest absolute values, one a column of vectors and one for all of an image.
+    Floats also have mean and largest absolute values, one a column of vectors and one for all of an image. Images have
+    the levels of their backgrounds, where both domains have plain ones, and how bright the darker domain is, in 0..1.
     """
 
     is_bytes: bool
@@ -140,6 +141,8 @@ class Scale(NamedTuple):
     high: float
     magnitude: tuple[float, ...] = ()
     largest: tuple[float, ...] = ()
+    backgrounds: tuple[float, ...] = ()
+    light: float = 0.0  # unknown
 
     @staticmethod
     def of(x: Samples) -> Scale:
@@ -229,8 +232,8 @@ def check_shape(source: Samples, target: Samples) -> None:
         )
 
 
-def tell_copies(x: Samples, name: str) -> None:
-    """Warn of rows that stand more than once in measured data, where that is no chance.
+def tell_copies(x: Samples, y: Tensor, name: str) -> None:
+    """Warn of rows that stand more than once in measured data, where that is no chance: [N, D] and their labels, [N].
 
     Rows of a few categories repeat by themselves. Where a column hardly ever repeats, equal rows are copies, as
     oversampling makes them, and held-out source has copies of what is learnt.
@@ -239,14 +242,17 @@ def tell_copies(x: Samples, name: str) -> None:
         return
     rows = x[:_COMPARED].cpu().contiguous().numpy()
     whole = rows.view(np.dtype((np.void, rows.itemsize * rows.shape[1]))).ravel()  # a row as one value
-    distinct = np.unique(whole, return_index=True)[1]
+    _, distinct, group = np.unique(whole, return_index=True, return_inverse=True)
     copies = len(rows) - len(distinct)
     if copies < _COPIES * len(rows):
         return
     if max(len(np.unique(column)) for column in rows[distinct].T) >= len(distinct) / 2:
+        labels = y[: len(rows)].cpu().numpy()
+        other = int((labels != labels[distinct][group.ravel()]).sum())
+        told = f", {other:,} of them with another label" if other else ""
         warn_user(
-            f"{copies:,} of {len(rows):,} rows of {name} are copies of others: held-out source has copies of what is "
-            "learnt, so every accuracy looks too good; drop them, or give sample_weight or class_weight instead"
+            f"{copies:,} of {len(rows):,} rows of {name} are copies of others{told}: held-out source has copies of "
+            "what is learnt, so every accuracy looks too good; drop them, or give sample_weight or class_weight instead"
         )
 
 

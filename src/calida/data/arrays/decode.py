@@ -69,7 +69,10 @@ def decode_image(path: ImageSource, channels: int, at_least: int | None = None, 
             if image.mode == "F":
                 raise ValueError("its pixels are floating-point numbers; save it with 8 or 16 bits")
             if image.mode.startswith("I"):  # 16 bits, which Pillow would cut off at 255
-                image = Image.fromarray((np.asarray(image) / 257).round().clip(0, 255).astype(np.uint8))
+                values = np.asarray(image)
+                # In 32 bits, which no 16-bit file has, numbers up to 255 are those of 8 bits.
+                full = 1 if image.mode == "I" and isinstance(path, Image.Image) and values.max() <= 255 else 257
+                image = Image.fromarray((values / full).round().clip(0, 255).astype(np.uint8))
             if image.has_transparency_data:
                 clear = image.convert("RGBA")
                 image = Image.alpha_composite(Image.new("RGBA", clear.size, "white"), clear)

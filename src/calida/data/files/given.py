@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Mapping, Sequence
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +24,7 @@ from calida.errors import InputError
 from calida.seeds import Seeds
 
 _TEXT = "text"  # the column of texts that come without one
+_LARGEST_INTEGER = 2**63 - 1  # beyond which a whole number has no type of its own
 
 
 def is_named(given: object) -> bool:
@@ -63,6 +66,8 @@ def collect(
     several = [given] if isinstance(given, Image.Image) else _listed(given) or []
     rows = [str(row) for row in range(len(several))]
     if all(isinstance(one, Image.Image) for one in several):
+        if empty := [row for row, one in zip(rows, several, strict=True) if not one.width * one.height]:
+            raise InputError(f"image {empty[0]} of {name} has no pixels")
         return Collection(name, several, rows)
     if texts and all(isinstance(one, str) for one in several):
         return text_collection(pl.DataFrame({_TEXT: several}), name, ColumnChoice(text=_TEXT), False)
@@ -97,13 +102,27 @@ def _frame_of_rows(given: Any, name: str) -> pl.DataFrame | None:
     nested = [str(column) for row in rows for column, value in row.items() if isinstance(value, list | dict | tuple)]
     if nested:
         raise InputError(f"{name} has more than one value for {nested[0]!r} in a row; give a list of rows")
-    plain = [{str(column): _value(value) for column, value in row.items()} for row in rows]
+    plain = [{str(column): _value(value, str(column), name) for column, value in row.items()} for row in rows]
+    for place, row in enumerate(plain):
+        if (new := row.keys() - plain[0].keys()) and (absent := plain[0].keys() - row.keys()):
+            raise InputError(f"row {place} of {name} has a column {min(new)!r} where row 0 has {min(absent)!r}")
     return pl.DataFrame(plain, infer_schema_length=None, strict=False)
 
 
-def _value(value: Any) -> Any:
-    """A NumPy number as Python has it, and what is not a number as a gap."""
-    value = value.item() if isinstance(value, np.generic) else value
+def _value(value: Any, column: str, name: str) -> Any:
+    """A number of any library as Python has it, and what is not a number as a gap."""
+    if isinstance(value, np.generic) or (isinstance(value, np.ndarray | Tensor) and value.ndim == 0):
+        value = value.item()
+    if isinstance(value, Decimal) or (isinstance(value, int) and abs(value) > _LARGEST_INTEGER):
+        try:
+            value = float(value)
+        except OverflowError:
+            value = math.inf  # which is refused as all that is infinite
+    if isinstance(value, str) and not value.isascii():
+        try:
+            value.encode()
+        except UnicodeEncodeError:
+            raise InputError(f"{name} has a text in {column!r} that is not Unicode") from None
     return None if isinstance(value, float) and value != value else value
 
 

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import unicodedata
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from calida.data.arrays.decode import IMAGE_SUFFIXES
 from calida.data.files.collection import Collection
 from calida.data.files.delimited_text import encoding_of, not_text, read_cells, refuse_twice
-from calida.errors import InputError
+from calida.errors import InputError, warn_user
 from calida.spreadsheets import plain_text
 
 _TURNING = "\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"  # from left to right, or back
@@ -44,6 +46,7 @@ def read_folder(
     empty = sorted({printable(place.name) for place in folder.iterdir() if _is_class(place)} - set(classes))
     if empty:
         notes += (f"class folders without {what}: {', '.join(empty[:5])}{', ...' if len(empty) > 5 else ''}",)
+    refuse_two_labels(f"the folder {folder}", names, paths, classes)
     return Collection(origin, paths, names, classes, notes=notes)
 
 
@@ -116,16 +119,40 @@ def read_image_list(path: Path, origin: str, labelled: bool, label: str | None) 
     if missing:
         raise InputError(f"the list {path} names {len(missing):,} files that do not exist, the first is {missing[0]}")
     if labels is not None:
-        _refuse_two_labels(path, names, paths, labels)
+        refuse_two_labels(f"the list {path}", names, paths, labels)
     return Collection(origin, paths, [printable(name) for name in names], labels)
 
 
-def _refuse_two_labels(path: Path, names: Sequence[str], paths: Sequence[Path], labels: Sequence[str]) -> None:
-    """One image cannot be of two classes, however its path is written; named twice with one label, it counts twice."""
+def refuse_two_labels(origin: str, names: Sequence[str], paths: Sequence[Path], labels: Sequence[str]) -> None:
+    """One image cannot be of two classes, however its path is written; named twice with one label, it counts twice.
+
+    Copies of an image in several classes are warned of: large collections have some.
+    """
     known: dict[str, str] = {}
     for name, file, label in zip(names, paths, labels, strict=True):
         if (before := known.setdefault(os.path.realpath(file), label)) != label:
-            raise InputError(f"the list {path} has two labels for {name}: {before!r} and {label!r}")
+            raise InputError(f"{origin} has two labels for {name}: {before!r} and {label!r}")
+    copies = _copies_of_another_class(paths, labels)
+    if copies:
+        one, other = (names[place] for place in copies[0])
+        warn_user(f"{len(copies):,} images of {origin} are copies of images of another class, such as {other} of {one}")
+
+
+def _copies_of_another_class(paths: Sequence[Path], labels: Sequence[str]) -> list[tuple[int, int]]:
+    """Pairs of places, the first and a later one; only files of one size and several labels are read."""
+    sizes: dict[int, list[int]] = {}
+    for place, file in enumerate(paths):
+        with suppress(OSError):  # what cannot be read is told when it is decoded
+            sizes.setdefault(file.stat().st_size, []).append(place)
+    first: dict[bytes, int] = {}
+    copies = []
+    for places in sizes.values():
+        for place in places if len({labels[one] for one in places}) > 1 else ():
+            with suppress(OSError):
+                other = first.setdefault(hashlib.blake2b(paths[place].read_bytes()).digest(), place)
+                if labels[other] != labels[place]:
+                    copies.append((other, place))
+    return copies
 
 
 def list_entries(path: Path, labelled: bool, label: str | None) -> tuple[list[str], list[str] | None]:

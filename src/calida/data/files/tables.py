@@ -18,6 +18,7 @@ from calida.data.files.delimited_text import (
     refuse_twice,
     separator_of,
 )
+from calida.data.files.image_folders import printable
 from calida.data.tables.preparation import ColumnChoice, TablePreparation, listed
 from calida.data.tables.values import MISSING
 from calida.errors import InputError, suggest
@@ -116,7 +117,7 @@ def row_numbers(frame: pl.DataFrame, rows: RowRange | None) -> list[str]:
 
 
 def _row_names(column: pl.Series, place: str) -> list[str]:
-    names = label_words(column, place, "column")
+    names = [printable(name) for name in label_words(column, place, "column")]
     twice = pl.Series(names).filter(pl.Series(names).is_duplicated())
     if len(twice):
         raise InputError(f"the column {column.name!r} of {place} names several rows {twice[0]!r}; name another", "id")

@@ -18,6 +18,7 @@ from calida.json_values import from_json
 
 Features = NDArray[np.float32]
 _RARE = 0.001  # share of rows below which a category is not told apart from other rare ones; so are those of one row
+_FINE = 2**-12  # of a number's size: half of the 24 bits that it has in 32
 _HASHES, _MOST_HASHES = 128, 1 << 14
 _CYCLES = {"year": 365.2425, "week": 7.0, "day": 1.0}  # in days
 _DAY = 86_400_000_000  # microseconds
@@ -91,6 +92,7 @@ class NumberEncoder(Encoder):
     median: float
     gaps: tuple[str, ...] = ()  # words that stand for missing numbers in the source
     mark: str | None = None  # what sets fractions apart, where the source's words show it: a point or a comma
+    origin: float = 0.0  # taken off numbers that 32 bits could not tell apart, such as seconds since 1970
 
     kind = Kind.NUMBER
 
@@ -103,13 +105,16 @@ class NumberEncoder(Encoder):
     def fit(column: pl.Series) -> NumberEncoder:
         gaps = gaps_among_numbers(column) or ()
         values = as_numbers(column, gaps)
-        return NumberEncoder(column.name, _missing(values), _median(values), gaps, decimal_mark(column))
+        median = _median(values)
+        spread = _edge(values.quantile(0.84)) - _edge(values.quantile(0.16))
+        origin = median if spread < _FINE * abs(median) else 0.0
+        return NumberEncoder(column.name, _missing(values), median, gaps, decimal_mark(column), origin)
 
     def read(self, column: pl.Series) -> pl.Series:
         return as_numbers(column, self.gaps, self.mark)
 
     def _encode(self, values: pl.Series) -> Features:
-        return values.fill_null(self.median).cast(pl.Float32).to_numpy()[:, None]
+        return (values.fill_null(self.median) - self.origin).cast(pl.Float32).to_numpy()[:, None]
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from calida.data.tables.values import as_words
 from calida.errors import InputError
 
 
@@ -20,15 +21,14 @@ def is_frame(x: object) -> bool:
 
 
 def as_frame(x: Any, name: str) -> pl.DataFrame:
-    """The same rows and columns as a polars frame; column names are words, and each is there once."""
-    if isinstance(x, pl.DataFrame):
-        return x
-    titles = [str(column) for column in (x.columns if hasattr(x, "columns") else x.column_names)]
+    """The same rows and columns as a polars frame; names are words without spaces around, and each is there once."""
+    titles = [str(column).strip() for column in (x.column_names if hasattr(x, "column_names") else x.columns)]
     twice = sorted({title for title in titles if titles.count(title) > 1})
     if twice:
         raise InputError(f"{name} has more than one column named {', '.join(map(repr, twice))}")
     if not _is_pandas(x):
-        return pl.DataFrame(x).rename(lambda title: str(title))
+        frame = x if isinstance(x, pl.DataFrame) else pl.DataFrame(x)
+        return frame.rename(dict(zip(frame.columns, titles, strict=True)))
     return pl.DataFrame([_from_pandas(title, x.iloc[:, place]) for place, title in enumerate(titles)])
 
 
@@ -53,7 +53,9 @@ def _from_pandas(title: str, column: Any) -> pl.Series:
     """Through NumPy, so that pyarrow is not needed; what pandas calls missing is null."""
     missing = np.asarray(column.isna(), dtype=bool)
     if str(column.dtype) == "category":
-        return pl.Series(title, _words(column, missing), dtype=pl.Categorical)
+        names = as_words(_of_objects("", column.cat.categories.to_numpy(object), np.zeros(0, dtype=bool)))
+        places = column.cat.codes.to_numpy()
+        return pl.Series(title, [None if place < 0 else names[int(place)] for place in places], dtype=pl.Categorical)
     kind = getattr(column.dtype, "kind", "O")
     if kind in "biuf":
         if missing.any():
@@ -66,6 +68,7 @@ def _from_pandas(title: str, column: Any) -> pl.Series:
 
 def _of_objects(title: str, column: np.ndarray, missing: np.ndarray) -> pl.Series:
     """Truth values, numbers or moments where all objects are such, and else words."""
+    missing = missing if len(missing) else np.zeros(len(column), dtype=bool)
     present = column[~missing]
     if all(isinstance(one, bool | np.bool_) for one in present):
         return pl.Series(title, [None if gone else bool(one) for one, gone in zip(column, missing, strict=True)])
@@ -78,4 +81,13 @@ def _of_objects(title: str, column: np.ndarray, missing: np.ndarray) -> pl.Serie
 
 
 def _words(column: Any, missing: np.ndarray) -> list[str | None]:
-    return [None if gone else str(one) for one, gone in zip(column, missing, strict=True)]
+    return [None if gone else _word(one) for one, gone in zip(column, missing, strict=True)]
+
+
+def _word(value: Any) -> str:
+    """As a column of such values is written: true, and 1 for 1.0."""
+    if isinstance(value, bool | np.bool_):
+        return str(bool(value)).lower()
+    if isinstance(value, float | np.floating) and float(value).is_integer():
+        return str(int(value))
+    return str(value)

@@ -15,6 +15,7 @@ from calida.data.tables.values import (
     as_words,
     date_format,
     is_words,
+    no_date_among_dates,
     strip,
     with_points,
 )
@@ -25,6 +26,7 @@ _FEW_WORDS = 0.1  # share of words among numbers, and how many different ones, t
 _FEW_GAPS = 10
 _ENOUGH = 20  # rows: among fewer, values may all differ, or go along with the label, by chance
 _ROWS_A_VALUE = 20  # that make a column which decides the label no coincidence
+_OWN = 0.4  # different values a row, from which what is called an identifier is one
 _NAMED_ID = re.compile(r"(^|[\W_])(id|uuid|guid|index|row|key)$", re.IGNORECASE)
 _CAMEL_ID = re.compile(r"[a-z](Id|ID)$")
 
@@ -67,6 +69,8 @@ def kind_of(column: pl.Series) -> Kind:
             return Kind.NUMBER
         if date_format(column) is not None:
             return Kind.DATE
+        if (wrong := no_date_among_dates(column)) is not None:
+            raise ColumnError(f"holds {wrong!r} among dates")
     most = MOST_CATEGORIES if column.dtype == pl.String else _MOST_DECLARED
     return Kind.CATEGORY if as_words(column).drop_nulls().n_unique() <= most else Kind.TEXT
 
@@ -99,7 +103,7 @@ def why_left_out(column: pl.Series, kind: Kind, labels: Sequence[str] | None) ->
         return LeftOut.CONSTANT
     if _identifies(column, kind, present):
         return LeftOut.IDENTIFIER
-    if labels is not None and _decides(values, labels):
+    if labels is not None and (_decides(values, labels) or _gaps_decide(values, labels)):
         return LeftOut.LEAK
     return None
 
@@ -111,12 +115,16 @@ def _comparable(column: pl.Series, kind: Kind) -> pl.Series:
 
 
 def _identifies(column: pl.Series, kind: Kind, present: pl.Series) -> bool:
-    """Row numbers, keys and codes: no two rows share one, and it is not a sentence, a moment or a measurement."""
-    if len(column) < _ENOUGH or len(present) < len(column) or present.n_unique() < len(present):
-        return False
+    """Row numbers, keys and codes: hardly two rows share one, and it is no sentence, moment or measurement."""
     named = bool(_NAMED_ID.search(column.name) or _CAMEL_ID.search(column.name))
-    if kind == Kind.TEXT:
-        return named or not present.str.contains(r"\s").any()
+    different = present.n_unique() if len(column) >= _ENOUGH else 0
+    # What is called an identifier may lack some, or name a person that has several rows.
+    if named and different < _OWN * len(column):
+        return False
+    if not named and different < len(column):
+        return False
+    if kind in (Kind.TEXT, Kind.CATEGORY):
+        return named or (kind == Kind.TEXT and not present.str.contains(r"\s").any())
     if kind != Kind.NUMBER or not bool((present == present.round()).all()):
         return False
     low, high = float(present.min()), float(present.max())  # type: ignore[arg-type]
@@ -130,3 +138,13 @@ def _decides(values: pl.Series, labels: Sequence[str]) -> bool:
         return False
     pairs = pl.DataFrame({"value": values, "label": pl.Series(labels, dtype=pl.String)})
     return pairs.n_unique() == distinct and pairs["label"].n_unique() > 1
+
+
+def _gaps_decide(values: pl.Series, labels: Sequence[str]) -> bool:
+    """Whether one label alone has values, or one alone has none, and it has them in all of its rows or in none."""
+    gone = values.is_null()
+    if min(int(gone.sum()), len(gone) - int(gone.sum())) < _ROWS_A_VALUE:
+        return False
+    words = pl.Series(labels, dtype=pl.String)
+    without, with_values = (set(words.filter(part).unique().to_list()) for part in (gone, ~gone))
+    return not without & with_values and min(len(without), len(with_values)) == 1

@@ -11,7 +11,7 @@ import polars as pl
 import torch
 from torch import Tensor
 
-from calida.data.tables.encoders import Encoder, encoder_from_json, fit_encoder
+from calida.data.tables.encoders import Encoder, NumberEncoder, encoder_from_json, fit_encoder
 from calida.data.tables.kinds import Kind, LeftOut, kind_of, why_left_out
 from calida.data.tables.values import ColumnError
 from calida.errors import InputError
@@ -67,11 +67,13 @@ class TablePreparation:
         encoders: list[Encoder] = []
         left_out: dict[str, LeftOut] = {}
         problems: list[str] = []
-        for column in choice.only or frame.columns:
+        others = [column for column in frame.columns if column not in choice.only]
+        for column in (*choice.only, *others):
             if column in (choice.label, choice.id):
                 continue
-            if column in choice.drop or is_unnamed(column):
-                left_out[column] = LeftOut.DROPPED if column in choice.drop else LeftOut.UNNAMED
+            unasked = column in choice.drop or (bool(choice.only) and column in others)
+            if unasked or is_unnamed(column):
+                left_out[column] = LeftOut.DROPPED if unasked else LeftOut.UNNAMED
                 continue
             try:
                 kind = kind_of(frame[column])
@@ -117,7 +119,8 @@ class TablePreparation:
         """The values of each column by its kind; columns are found by name, and all that is wrong is told at once."""
         _refuse_empty(frame, origin)
         absent = [column for column in self.columns if column not in frame.columns]
-        problems = [f"{listed(map(repr, absent))} of the source {'are' if absent[1:] else 'is'} missing"] * bool(absent)
+        missing = f"{listed(map(repr, absent))} of the source {'are' if absent[1:] else 'is'} missing"
+        problems = [missing] * bool(absent)
         found = []
         for encoder in self.encoders:
             if encoder.column in absent:
@@ -158,6 +161,10 @@ class TablePreparation:
             columns = [column for column, why in self.left_out.items() if why == reason]
             if columns:
                 told.append(f"left out as {reason.value}: {listed(map(repr, columns))}")
+        numbers = [one for one in self.encoders if isinstance(one, NumberEncoder) and one.gaps]
+        strange = [f"{one.column} ({listed(map(repr, one.gaps), 3)})" for one in numbers]
+        if strange:
+            told.append(f"words among numbers, taken for missing ones: {listed(strange)}")
         return told
 
     def compare(self, frame: pl.DataFrame, found: Sequence[pl.Series]) -> list[str]:

@@ -14,6 +14,7 @@ MISSING = ("", "NA", "N/A", "n/a", "#N/A", "NaN", "nan", "null", "NULL", "None",
 _TRUTH = {"true": 1.0, "false": 0.0, "yes": 1.0, "no": 0.0, "t": 1.0, "f": 0.0, "1": 1.0, "0": 0.0, "y": 1.0, "n": 0.0}
 _WITH_FRACTION = {",": r"^[+-]?[1-9]\d{0,2}(,\d{3})+\.\d+$", ".": r"^[+-]?[1-9]\d{0,2}(\.\d{3})+,\d+$"}  # by separator
 _SIGN = r"^[+-]?\s*[€$£¥₹]|[€$£¥₹%‰]$"  # of a currency or a share, which all numbers of a column have
+_FEW_ERRORS = 0.1  # share of words among dates that are taken for mistakes
 _LARGEST = float(np.finfo(np.float32).max)
 DATE_FORMATS = (
     "%Y-%m-%d",
@@ -22,6 +23,8 @@ DATE_FORMATS = (
     "%Y-%m-%dT%H:%M",
     "%Y-%m-%dT%H:%M:%S%.f",
     "%Y-%m-%dT%H:%M:%S%.fZ",
+    "%Y-%m-%dT%H:%M:%S%.f%:z",
+    "%Y-%m-%d %H:%M:%S%.f%:z",
     "%Y/%m/%d",
     "%Y/%m/%d %H:%M:%S%.f",
     "%d.%m.%Y",
@@ -84,7 +87,7 @@ def as_words(column: pl.Series) -> pl.Series:
     """Words without the spaces around them; whole numbers are written without a point, whatever stored them."""
     if is_words(column):
         words = strip(column)
-        return words.set(words == "", None)
+        return words.set(words.is_in(MISSING).fill_null(False), None)
     if column.dtype.is_float():
         whole = bool((column.drop_nulls().drop_nans() == column.drop_nulls().drop_nans().round()).all())
         column = column.fill_nan(None).cast(pl.Int64, strict=False) if whole else column.fill_nan(None)
@@ -131,8 +134,20 @@ def date_format(column: pl.Series, first: str | None = None) -> str | None:
     return None
 
 
+def no_date_among_dates(column: pl.Series) -> str | None:
+    """The first word that is no date in a column of which nearly all are dates; none where all are, or few."""
+    words = strip(column).drop_nulls()
+    words = words.filter(~words.is_in(MISSING))
+    for form in DATE_FORMATS:
+        wrong = words.filter(_parse(words, form).is_null())
+        if 0 < len(wrong) <= _FEW_ERRORS * len(words):
+            return str(wrong[0])
+    return None
+
+
 def _parse(words: pl.Series, form: str) -> pl.Series:
-    return words.str.to_datetime(form, strict=False, time_unit="us")
+    moments = words.str.to_datetime(form, strict=False, time_unit="us")
+    return moments.dt.replace_time_zone(None) if form.endswith("%:z") else moments  # they are in UTC
 
 
 def is_words(column: pl.Series) -> bool:

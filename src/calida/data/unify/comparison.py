@@ -7,14 +7,18 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from calida.data.arrays.checks import WORTH_A_WARNING
+from calida.data.arrays.checks import WORTH_A_WARNING, Scale
 from calida.data.arrays.samples import Samples, unit_range
 from calida.data.unify.image_statistics import statistics_of
+from calida.errors import InputError, warn_user
 from calida.run_warnings import RunWarning, WarningCode
 
 _LOOKED_AT = 256
 _FACTOR = 2.5  # by which one domain's spread may exceed the other's
 _RARE = 0.1  # of an even share
+_SEVERAL = 10  # images, whose polarity is no chance
+_ROUNDING = 0.01
+_FAR = 4  # spreads, or powers of two of one, that most columns of a shift do not differ by
 _MARKED = 0.95  # share of columns with the marks of a scaler
 
 
@@ -35,29 +39,88 @@ def describe_balance(labels: Tensor, num_classes: int, names: Sequence[str] | No
     return [RunWarning(WarningCode.RARE_CLASS, values)]
 
 
-def only_source_is_scaled(source: Tensor, target: Tensor) -> bool:
-    """Whether vectors look as if a scaler had been fitted to the source and applied to it, and not to the target.
+def with_looks(scale: Scale, source: Samples, target: Samples) -> Scale:
+    """A scale that knows how bright the images of both domains are, and on what ground."""
+    looks = [_look(domain) for domain in (source, target)]
+    if any(look is None for look in looks):
+        return scale
+    grounds, lights = zip(*(look for look in looks if look is not None), strict=True)
+    return scale._replace(backgrounds=() if None in grounds else grounds, light=min(lights))
 
-    A scaler leaves exact marks: mean 0 and spread 1, values from 0 to 1, or median 0 and quartiles 1 apart. Half of the
-    target's columns lie a spread away then, or spread by a factor of two.
+
+def check_looks(known: Scale, x: Samples, name: str) -> None:
+    """Refuse new images that are negatives of those that are known, and warn of much darker ones."""
+    look = _look(x) if known.light else None
+    if look is None or not look[1]:  # black images say nothing
+        return
+    ground, light = look
+    if ground is not None and known.backgrounds and all(abs(ground - one) >= 0.5 for one in known.backgrounds):
+        drawn = "dark on light" if ground > 0.5 else "light on dark"
+        told = f"{name} is {drawn}, unlike what the classifier was trained on"
+        if len(x) >= _SEVERAL:
+            raise InputError(f"{told}: invert it; on_mismatch=ignore takes it as it is", "on_mismatch")
+        warn_user(f"{told}: inverted?")
+    if known.light / light >= WORTH_A_WARNING:
+        warn_user(
+            f"the images of {name} are {known.light / light:.2g} times as dark as those that the classifier was "
+            "trained on: are they in one scale?"
+        )
+
+
+def refuse_inverted(source: Samples, target: Samples) -> None:
+    """Refuse images in memory whose domains are negatives of each other, as is done with files."""
+    looks = [_look(domain) for domain in (source, target)]
+    levels = [look[0] for look in looks if look is not None and look[0] is not None]
+    if len(levels) == 2 and abs(levels[0] - levels[1]) >= 0.5:
+        words = ["dark on light" if level > 0.5 else "light on dark" for level in levels]
+        raise InputError(
+            f"source images are {words[0]} and target images {words[1]}: their polarity is inverted; invert one of "
+            "them, or let on_mismatch=ignore leave it",
+            "on_mismatch",
+        )
+
+
+def _look(x: Samples) -> tuple[float | None, float] | None:
+    """The level of a plain background, and the brightness of the brightest hundredth; None if these are no images."""
+    if x.ndim != 4 or not len(x):
+        return None
+    images = _some(x)
+    if float(images.min()) < -_ROUNDING or float(images.max()) > 1 + _ROUNDING:
+        return None
+    grey = images.mean(1).flatten(1)
+    return statistics_of(images).background, float(torch.quantile(grey, 0.99, dim=1).mean())
+
+
+def only_source_is_scaled(source: Tensor, target: Tensor) -> bool:
+    """Whether vectors look as if something had been done to the source, and not to the target: [S, D], [T, D].
+
+    A scaler leaves exact marks: mean 0 and spread 1, values from 0 to 1, median 0 and quartiles 1 apart, rows of length
+    1, or columns without correlation. Half of the target's columns lie a spread away then, or spread by a factor of
+    two. Without such marks, half of them lie four spreads away or spread by a factor of sixteen.
     """
     x, t = source.double(), target.double()
     spread = x.std(0, correction=0)
     told = spread > 1e-9
     if not bool(told.any()):
         return False
+    lengths = _near(x.norm(dim=1), 1)
     x, t, spread = x[:, told], t[:, told], spread[told]
+    away = (t.mean(0) - x.mean(0)).abs() / spread
+    wider = (t.std(0, correction=0).clamp(min=1e-12) / spread).log2().abs()
+    apart = float(torch.maximum(away, wider).median())
+    if apart <= 1:
+        return False
     low, middle, high = torch.quantile(x[:: max(1, len(x) // 100_000)], x.new_tensor([0.25, 0.5, 0.75]), 0)
-    marks = (
+    marks = [
         _near(x.mean(0), 0) & _near(spread, 1),
         _near(x.amin(0), 0) & _near(x.amax(0), 1),
         _near(middle, 0) & _near(high - low, 1),
-    )
-    if not any(float(mark.double().mean()) >= _MARKED for mark in marks):
-        return False
-    away = (t.mean(0) - x.mean(0)).abs() / spread
-    wider = (t.std(0, correction=0).clamp(min=1e-12) / spread).log2().abs()
-    return bool(torch.maximum(away, wider).median() > 1)
+        lengths,
+    ]
+    if x.shape[1] > 1:
+        off = torch.corrcoef(x.T) - torch.eye(x.shape[1], dtype=x.dtype)
+        marks.append(_near(off.abs().amax(0), 0) & _near(x.mean(0) / spread, 0))
+    return apart > _FAR or any(float(mark.double().mean()) >= _MARKED for mark in marks)
 
 
 def _near(values: Tensor, wanted: float) -> Tensor:

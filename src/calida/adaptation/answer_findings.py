@@ -1,0 +1,82 @@
+"""What the answers of the returned classifier give reason to worry about."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Sequence
+
+import torch
+from torch import Tensor
+
+from calida.run_warnings import RunWarning, WarningCode, shown_name
+from calida.validation import WEAK_SOURCE, DomainPredictions, RoundRecord, dominant_class
+
+_EXPECTED = 10  # target samples that a class has to be expected to have before it is missed
+_MISSED = 0.1  # of the samples that are expected of a class
+_SURER = 0.1  # than right on source
+
+
+def look_at_answers(
+    start: RoundRecord,
+    predictions: DomainPredictions,
+    temperature: float,
+    adapted: bool,
+    known: Collection[WarningCode] = (),
+    names: Sequence[str] | None = None,
+) -> list[RunWarning]:
+    """Class shares and certainty on target, beside those on source; `start` is the source-only classifier's record.
+
+    `adapted` says whether the classifier is another than that one. What is `known` is not told twice.
+    """
+    found = _classes(predictions, names)
+    if adapted:
+        found += _certainty(start, predictions)
+    return found + [one for one in _weakness(start, predictions, temperature) if one.code not in known]
+
+
+def _classes(predictions: DomainPredictions, names: Sequence[str] | None) -> list[RunWarning]:
+    """One class taking over, or a class of the source that the target never gets."""
+    classes = predictions.target.log_probs.shape[-1]
+    expected, shares = (_shares(labels, classes) for labels in (predictions.labels, predictions.target.labels))
+    called = [shown_name(name) for name in names or map(str, range(classes))]
+    found = []
+    taken = dominant_class(shares, expected)
+    if taken is not None:
+        values = {"name": called[taken], "share": shares[taken], "expected": expected[taken]}
+        found.append(RunWarning(WarningCode.CLASS_COLLAPSED, values))
+    count = len(predictions.target)
+    lost = [
+        name
+        for name, share, usual in zip(called, shares, expected, strict=True)
+        if share < _MISSED * usual and usual * count >= _EXPECTED
+    ]
+    if lost:
+        told = ", ".join(lost[:5]) + ", ..." * (len(lost) > 5)
+        found.append(RunWarning(WarningCode.CLASS_LOST, {"names": told}))
+    return found
+
+
+def _certainty(start: RoundRecord, predictions: DomainPredictions) -> list[RunWarning]:
+    """Entropy far under the source's, both before calibration, is certainty that the source never earned."""
+    source, target = start.source.entropy, float(predictions.target.entropy.mean())
+    if target >= 0.5 * source or source < 0.02 * math.log(predictions.target.log_probs.shape[-1]):
+        return []
+    return [RunWarning(WarningCode.TOO_CERTAIN, {"target": target, "source": source})]
+
+
+def _weakness(start: RoundRecord, predictions: DomainPredictions, temperature: float) -> list[RunWarning]:
+    """A classifier that has not learnt the source, or is surer of the target than it is right on source."""
+    accuracy = start.source.accuracy
+    confidence = float(predictions.target.tempered(temperature).confidence.mean())
+    found = []
+    if accuracy < WEAK_SOURCE:
+        found.append(RunWarning(WarningCode.WEAK_SOURCE, {"accuracy": accuracy}))
+    if confidence > accuracy + _SURER:
+        found.append(RunWarning(WarningCode.OVERCONFIDENT, {"confidence": confidence, "accuracy": accuracy}))
+    return found
+
+
+def _shares(labels: Tensor, classes: int) -> list[float]:
+    counts = torch.bincount(labels, minlength=classes).double()
+    shares: list[float] = (counts / counts.sum().clamp(min=1)).tolist()
+    return shares
