@@ -1,10 +1,8 @@
 """What class shares and certainty on target give reason to worry about, on answers that are made up."""
 
-from dataclasses import replace
-
 import pytest
 import torch
-from histories import labeled
+from histories import labeled, unlabeled
 
 from calida.adaptation.answer_findings import look_at_answers
 from calida.model import Prediction
@@ -24,9 +22,8 @@ def said(labels, sure=0.9):
     return Prediction(log_probs, renyi_entropy(log_probs), nothing, nothing, torch.zeros(len(labels), 1))
 
 
-def start(accuracy=0.95, entropy=0.5):
-    source = replace(labeled(accuracy, entropy, [1 / 3] * 3), accuracy=accuracy, entropy=entropy)
-    return RoundRecord("pretrain", 0, 1, source)
+def start(accuracy=0.95, entropy=0.5, before=(1 / 3,) * 3):
+    return RoundRecord("pretrain", 0, 1, labeled(accuracy, entropy, [1 / 3] * 3), target=unlabeled(shares=before))
 
 
 def codes(target, expected=(0, 1, 2) * 40, sure=0.9, temperature=1.0, adapted=True, known=(), **of_start):
@@ -49,6 +46,11 @@ def test_a_class_that_takes_all_and_those_that_are_lost():
     assert "plain takes 100.0%" in str(found[WarningCode.CLASS_COLLAPSED])
     assert "rare" in str(found[WarningCode.CLASS_LOST])
     assert len(str(found[WarningCode.CLASS_LOST])) < 200  # a name of 5,000 letters is told by its ends
+
+
+def test_what_source_only_leaned_to_by_itself_has_not_collapsed():
+    assert WarningCode.CLASS_COLLAPSED not in codes([0] * 120, before=(0.7, 0.2, 0.1))
+    assert WarningCode.CLASS_COLLAPSED in codes([0] * 120, before=(0.6, 0.2, 0.2))
 
 
 @pytest.mark.parametrize(("missed", "told"), [(9, False), (10, True)])

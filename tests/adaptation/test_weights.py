@@ -161,10 +161,12 @@ def test_classes_with_names_are_weighted_by_their_names():
 
 
 def test_copies_of_measured_rows_are_told_and_repeated_categories_are_not():
-    x = torch.randn(50, 3, generator=torch.Generator().manual_seed(0))
+    x, y = torch.randn(50, 3, generator=torch.Generator().manual_seed(0)), torch.arange(50) % 2
     with pytest.warns(calida.CalidaWarning, match="50 of 100 rows of the source are copies"):
-        tell_copies(torch.cat([x, x]), "the source")
+        tell_copies(torch.cat([x, x]), torch.cat([y, y]), "the source")
+    with pytest.warns(calida.CalidaWarning, match=f"are copies of others, {len(x)} of them with another label"):
+        tell_copies(torch.cat([x, x]), torch.cat([y, 1 - y]), "the source")
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        tell_copies(x, "the source")
-        tell_copies((x > 0).float(), "the source")
+        tell_copies(x, y, "the source")
+        tell_copies((x > 0).float(), y, "the source")

@@ -8,6 +8,7 @@ import calida
 from calida.adaptation import auto_model
 from calida.data import Labeled
 from calida.families import FAMILIES
+from calida.run_warnings import WarningCode
 from calida.seeds import Seeds
 from calida.training import Domains
 
@@ -103,3 +104,5 @@ def test_given_the_target_s_class_shares_source_only_stays_what_it_was():
     assert adapted.trust.returned == "source only, with the target's class shares"
     before, after = (float((one.predict(z).labels == truth).double().mean()) for one in (adapted.source_only, adapted))
     assert after > before + 0.02
+    codes = {one.code for one in adapted.trust.warnings}
+    assert WarningCode.CLASS_COLLAPSED not in codes  # its class shares are meant to differ

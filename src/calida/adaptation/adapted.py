@@ -292,9 +292,7 @@ def load(
     adapted = read_adapted(Path(folder), _ADAPTED, device, backbone)
     if not has_bundle(Path(folder), SOURCE_ONLY_FILES):
         if adapted.trust is not None and adapted.trust.decision.returned == Returned.AVERAGE:
-            raise CheckpointError(
-                f"the model in {folder} is the average of two classifiers, and {SOURCE_ONLY_FILES} is missing beside it"
-            )
+            raise CheckpointError(f"the model in {folder} averages two classifiers, and {SOURCE_ONLY_FILES} is missing")
         return adapted
     return replace(adapted, source_only=read_adapted(Path(folder), SOURCE_ONLY_FILES, device, backbone))
 

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from calida.run_warnings import RunWarning, WarningCode, shown_name
-from calida.validation import WEAK_SOURCE, DomainPredictions, RoundRecord, dominant_class
+from calida.validation import DRIVEN, WEAK_SOURCE, DomainPredictions, RoundRecord, dominant_class
 
 _EXPECTED = 10  # target samples that a class has to be expected to have before it is missed
 _MISSED = 0.1  # of the samples that are expected of a class
@@ -28,20 +28,23 @@ def look_at_answers(
 
     `adapted` says whether the classifier is another than that one. What is `known` is not told twice.
     """
-    found = _classes(predictions, names)
+    found = _classes(start, predictions, names)
     if adapted:
         found += _certainty(start, predictions)
     return found + [one for one in _weakness(start, predictions, temperature) if one.code not in known]
 
 
-def _classes(predictions: DomainPredictions, names: Sequence[str] | None) -> list[RunWarning]:
-    """One class taking over, or a class of the source that the target never gets."""
+def _classes(start: RoundRecord, predictions: DomainPredictions, names: Sequence[str] | None) -> list[RunWarning]:
+    """One class that adaptation let take over, or a class of the source that the target never gets.
+
+    What the source-only classifier leaned to by itself is told as that: no class has collapsed.
+    """
     classes = predictions.target.log_probs.shape[-1]
     expected, shares = (_shares(labels, classes) for labels in (predictions.labels, predictions.target.labels))
     called = [shown_name(name) for name in names or map(str, range(classes))]
     found = []
     taken = dominant_class(shares, expected)
-    if taken is not None:
+    if taken is not None and shares[taken] > DRIVEN * start.on_target.class_shares[taken]:
         values = {"name": called[taken], "share": shares[taken], "expected": expected[taken]}
         found.append(RunWarning(WarningCode.CLASS_COLLAPSED, values))
     count = len(predictions.target)

@@ -10,7 +10,7 @@ from calida.validation.candidates import (
     turned,
 )
 from calida.validation.choice import check_rule, decide, merit, prefers, returned_record, votes
-from calida.validation.collapse import WEAK_SOURCE, collapse, dominant_class, warnings_of
+from calida.validation.collapse import DRIVEN, WEAK_SOURCE, collapse, dominant_class, warnings_of
 from calida.validation.decision import (
     DECIDING,
     DEFAULT_RULE,
@@ -47,6 +47,7 @@ from calida.validation.validators import VALIDATORS, Validator, validate
 __all__ = [
     "DECIDING",
     "DEFAULT_RULE",
+    "DRIVEN",
     "ENSV",
     "LAST",
     "MIXVAL_SHARE",

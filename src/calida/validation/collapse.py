@@ -10,6 +10,7 @@ from calida.validation.choice import is_preferred, returned_record
 from calida.validation.round_record import RoundRecord
 
 WEAK_SOURCE = 0.7  # accuracy on source below which there is little to build on
+DRIVEN = 1.5  # times a class's share before adaptation, from which it is adaptation's doing
 _FORGOTTEN = 0.9  # share of what the source-only classifier was better than chance by
 _LOSS = 0.05  # of source accuracy that is told of
 _FALSELY_SURE = 0.02  # of the entropy on source
@@ -38,7 +39,7 @@ def collapse(
     # Shares of source as they were before: a network that collapses gives the source to the same class.
     taken = dominant_class(shares, start.source.class_shares)
     # The source-only classifier may lean on a class too; what counts is that adaptation drives it further.
-    if taken is not None and shares[taken] > 1.5 * start.on_target.class_shares[taken]:
+    if taken is not None and shares[taken] > DRIVEN * start.on_target.class_shares[taken]:
         return RunWarning(WarningCode.CLASS_TAKES_OVER, {"name": _name(taken, names), "share": shares[taken]})
     if is_preferred(record, start):
         return None

@@ -87,8 +87,8 @@ def _look(x: Samples) -> tuple[float | None, float] | None:
     images = _some(x)
     if float(images.min()) < -_ROUNDING or float(images.max()) > 1 + _ROUNDING:
         return None
-    grey = images.mean(1).flatten(1)
-    return statistics_of(images).background, float(torch.quantile(grey, 0.99, dim=1).mean())
+    grey = images.mean(1, keepdim=True)
+    return statistics_of(grey).background, float(torch.quantile(grey.flatten(1), 0.99, dim=1).mean())
 
 
 def only_source_is_scaled(source: Tensor, target: Tensor) -> bool:
