@@ -58,8 +58,9 @@ class DropoutToFeatures(nn.Module):
             features: Tensor = self.linear((cells * keep[0, :, :, None]).flatten(1))
             return features
         weight = self.linear.weight.unflatten(1, cells.shape[1:])  # [D, C, 16]
-        parts = torch.einsum("bcp,dcp->bcd", cells, weight)
-        return torch.bmm(keep.transpose(0, 1), parts).transpose(0, 1).flatten(0, 1)
+        # As products of matrices in the layout that they have: einsum would copy them, which takes longer than these.
+        parts = torch.bmm(cells.transpose(0, 1), weight.permute(1, 2, 0))  # [C, B, D]
+        return torch.bmm(keep.transpose(0, 1), parts.transpose(0, 1)).transpose(0, 1).flatten(0, 1)
 
 
 def _to_features(channels: int, width: int, dropout: float) -> list[nn.Module]:
