@@ -200,6 +200,32 @@ def test_what_cannot_be_is_one_sentence(encoder, words, message):
         finetune(encoder, **words)
 
 
+def test_weights_belong_to_images_as_to_their_features(encoder, monkeypatch):
+    """A sample of weight 0 is gone from both, and what the weights of the others are is known to the end."""
+    seen = []
+    domains = Tuning.domains
+
+    def noting(self, features, kept, held):
+        found = domains(self, features, kept, held)
+        seen.append((found, features))
+        return found
+
+    monkeypatch.setattr(Tuning, "domains", noting)
+    x, y = SOURCE
+    weight = np.where(np.arange(40) < 3, 0.0, 1.0 + y)
+    calida.finetune(encoder, (x, y), TARGET[0], **BRIEF, sample_weight=weight, guard=False)
+    ((found, features),) = seen
+    assert len(found.source.x) + len(found.validation.x) == 37
+    assert torch.equal(found.source_weight, features.source_weight)
+    assert torch.equal(found.source_weight, 1.0 + found.source.y)
+    frame = frames_of(encoder, torch.from_numpy(x).permute(0, 3, 1, 2))
+    every = frame(torch.from_numpy(x).permute(0, 3, 1, 2))
+    for one, label in zip(found.source.x, found.source.y, strict=True):
+        (places,) = np.nonzero([torch.equal(one, other) for other in every])
+        assert set(y[places].tolist()) == {int(label)}
+        assert min(places) >= 3
+
+
 def test_what_no_machine_has_memory_for_is_refused(encoder):
     frames = torch.zeros(4, 3, 16, 16, dtype=torch.uint8)
     domains = Domains(Labeled(frames, torch.arange(4)), Labeled(frames, torch.arange(4)), frames, 4)

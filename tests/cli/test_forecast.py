@@ -1,8 +1,10 @@
 """What long work will take, and what a terminal of 80 columns can show."""
 
 import io
+import json
 import re
 import time
+from dataclasses import replace
 from unittest import mock
 
 import pytest
@@ -94,6 +96,17 @@ def test_a_study_is_foreseen_by_a_trial_and_grows_with_what_there_is_to_do():
     samples = 54 * 404
     assert long < 1.1 * took / 100 * 2 * samples  # a trial has taken more than 100 samples
     assert forecast_seconds([job("rer-inf", rounds=300)], 2) > 0
+
+
+def test_what_an_encoder_reads_is_not_tried(tmp_path):
+    """Texts have no network of their own to try, and a head on embeddings takes seconds."""
+    for name in ("source", "target"):
+        lines = [json.dumps({"text": f"{name} {place}", "label": "ab"[place % 2]}) for place in range(20)]
+        (tmp_path / f"{name}.jsonl").write_text("\n".join(lines))
+    task = StudyTask("texts", str(tmp_path / "source.jsonl"), str(tmp_path / "target.jsonl"))
+    job = task.job("rer-1", 0)
+    job = replace(job, config=replace(job.config, text="text", label="label", target_labels=None))
+    assert forecast_seconds([job], 1) == 0
 
 
 def test_reproduction_wants_a_yes_above_ten_minutes():

@@ -8,7 +8,7 @@ import shift
 from commands import calida_command, succeed
 
 from calida.errors import InputError
-from calida.runs import RunFolder
+from calida.runs import RunConfig, RunFolder
 from calida.studies import StudyPlan
 
 SMALL = """
@@ -79,3 +79,10 @@ def test_a_plan_that_cannot_be_run_is_refused(place, change, sentence):
     assert not (place / "runs").exists()
     with pytest.raises(InputError, match="there is no file"):
         StudyPlan.read(place / "other.toml")
+
+
+def test_a_plan_may_be_what_a_run_has_left(tmp_path):
+    config = RunConfig(source="uci-digits:60", target="uci-digits:60", recipe="rer-1")
+    (tmp_path / "mine.toml").write_text(config.to_toml())
+    plan = StudyPlan.read(tmp_path / "mine.toml")
+    assert (plan.recipes, plan.seeds) == (("rer-1",), (0,))

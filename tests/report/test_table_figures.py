@@ -24,19 +24,27 @@ STILL = ColumnShift(
 
 def test_values_are_groups_and_numbers_are_quarters():
     cities = group_rows(pl.Series("city", ["b", "a", None, "b", "b", "a"]))
-    assert {name: rows.nonzero()[0].tolist() for name, rows in cities.items()} == {
-        "b": [0, 3, 4],
-        "a": [1, 5],
-        "missing": [2],
-    }
+    assert [(name, rows.nonzero()[0].tolist()) for name, rows in cities] == [
+        ("b", [0, 3, 4]),
+        ("a", [1, 5]),
+        ("(missing)", [2]),
+    ]
     ages = group_rows(pl.Series("age", [*range(100), None]))
-    assert [int(rows.sum()) for rows in ages.values()] == [25, 25, 25, 25, 1]
-    assert next(iter(ages)) == "0 to 24.75"
+    assert [int(rows.sum()) for _, rows in ages] == [25, 25, 25, 25, 1]
+    assert ages[0][0] == "0 to 24.75"
     many = group_rows(pl.Series("word", [f"w{place % 20} x" for place in range(200)]))
-    assert sum(int(rows.sum()) for rows in many.values()) == 200
-    assert int(many["others"].sum()) == 80
+    assert sum(int(rows.sum()) for _, rows in many) == 200
+    assert int(dict(many)["(others)"].sum()) == 80
     one = group_rows(pl.Series("grade", [1.0, 2.0, 1.0]))
-    assert {name: int(rows.sum()) for name, rows in one.items()} == {"1": 2, "2": 1}
+    assert [(name, int(rows.sum())) for name, rows in one] == [("1", 2), ("2", 1)]
+
+
+def test_no_group_hides_another():
+    stamps = group_rows(pl.Series("stamp", [1_700_000_000.0 + place for place in range(400)]))
+    assert [int(rows.sum()) for _, rows in stamps] == [100] * 4
+    assert len({name for name, _ in stamps}) == 4
+    words = group_rows(pl.Series("word", ["(missing)", None, "a", "a"]))
+    assert [(name, int(rows.sum())) for name, rows in words] == [("a", 2), ("(missing)", 1), ("(missing)", 1)]
 
 
 def test_accuracy_is_counted_within_each_group():

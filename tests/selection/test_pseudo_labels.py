@@ -126,7 +126,7 @@ def test_expected_shares_decide_how_many_a_class_may_have(portion):
     for shares in (torch.full((4,), 0.25), torch.tensor([0.1, 0.2, 0.3, 0.4])):
         threshold = slow_expected(log_probs, portion, shares)
         weighted = select_reweighted(log_probs, portion, shares)
-        torch.testing.assert_close(weighted.class_threshold, threshold, rtol=1e-5, atol=1e-7)
+        torch.testing.assert_close(weighted.class_threshold, threshold.double(), rtol=1e-5, atol=1e-7)
         ratio = log_probs.exp() / threshold
         assert torch.equal(weighted.labels, ratio.argmax(-1))
         assert torch.equal(weighted.selected, ratio.amax(-1) >= 1 - 1e-6)
@@ -209,12 +209,25 @@ def test_tempered_labels_and_their_limits():
 
 def test_soft_labels_of_crst():
     log_probs = random_log_probs(20, 5)
-    threshold = select_reweighted(log_probs, 0.4).class_threshold
-    weights = (log_probs.exp() / threshold).pow(1 / 0.25)
+    chosen = select_reweighted(log_probs, 0.4)
+    weights = (log_probs.exp() / chosen.class_threshold).pow(1 / 0.25)
     expected = weights / weights.sum(-1, keepdim=True)
-    torch.testing.assert_close(tempered_labels(log_probs, 0.25, threshold), expected)
-    nobody = select_reweighted(log_probs, 0.0).class_threshold
+    torch.testing.assert_close(tempered_labels(log_probs, 0.25, chosen.log_threshold), expected)
+    nobody = select_reweighted(log_probs, 0.0).log_threshold
     torch.testing.assert_close(tempered_labels(log_probs, 1.0, nobody), log_probs.exp())
+
+
+def test_a_class_that_is_next_to_impossible_can_still_be_expected():
+    """exp(-120) is 0 in float32, and exp(-1200) in float64."""
+    logits = torch.tensor([[1200.0, 0.0, 120.0], [1201.0, 0.0, 119.0], [1202.0, 1.0, 118.0]])
+    log_probs = torch.log_softmax(logits, -1)
+    shares = torch.full((3,), 1 / 3)
+    chosen = select_reweighted(log_probs, 0.3, shares)
+    labels = tempered_labels(log_probs, 0.25, chosen.log_threshold)
+    assert labels.dtype == log_probs.dtype
+    torch.testing.assert_close(labels.sum(-1), torch.ones(3))
+    torch.testing.assert_close(labels[0], torch.full((3,), 1 / 3))  # every class is at its threshold there
+    assert chosen.labels[1:].tolist() == [0, 0]
 
 
 def test_ramps():

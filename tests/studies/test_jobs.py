@@ -34,6 +34,11 @@ def test_a_key_follows_all_that_decides_a_run_and_nothing_else(task):
         replace(task, target="elsewhere/other.npz").job("rer-inf", 0),
     ]
     assert len({one.key, *(other.key for other in others)}) == 6
+    options = {"class_weight": "balanced", "drop": ["ward"], "label": "kind", "on_mismatch": "ignore", "finetune": True}
+    more = [replace(one, config=replace(one.config, **{name: value})) for name, value in options.items()]
+    assert len({one.key, *(other.key for other in more)}) == 1 + len(options)
+    fits = [replace(one, config=replace(one.config, model=model, backbone="auto")).key for model in ("forest", "hgb")]
+    assert fits[0] != fits[1]
     moved = replace(one, config=replace(one.config, device="cpu", workers=3, memory=9.0))
     assert moved.key == one.key
 
@@ -69,6 +74,10 @@ def test_a_record_holds_every_round_and_is_never_made_twice(task, tmp_path, monk
     assert record["returned"]["oracle"]["accuracy"] == pytest.approx(kept["oracle"]["accuracy"], abs=1e-5)
     monkeypatch.setattr(job, "execute", lambda *_, **__: pytest.fail("a finished run was made again"))
     assert run_job(one, tmp_path) == record == finished_record(one, tmp_path)
+    elsewhere = replace(one, config=replace(one.config, target=f"elsewhere/{one.config.target}"))
+    assert elsewhere.key == one.key
+    with pytest.raises(CalidaError, match="this study has .*: use another folder"):
+        finished_record(elsewhere, tmp_path)
     assert not list((tmp_path / one.folder).glob("checkpoint*"))
 
 
@@ -155,6 +164,13 @@ def test_results_are_kept_by_task_and_read_back(task, tmp_path):
     (tmp_path / "one.jsonl").write_text('{"key": "a"')
     with pytest.raises(CalidaError, match=r"line 1 of .*one.jsonl "):
         Results(tmp_path)
+
+
+def test_an_option_that_is_not_the_default_is_part_of_a_record(task, tmp_path):
+    one = task.job("rer-1", 0)
+    one = replace(one, config=replace(one.config, class_weight="balanced"))
+    Results(tmp_path).add({"key": one.key, **one.identity(), **FINISHED})
+    assert set(Results(tmp_path).records) == {one.key}
 
 
 def test_a_record_older_than_a_setting_is_still_the_same_run(task, tmp_path):

@@ -139,6 +139,7 @@ def adapt_with(
     num_classes = None if num_classes is None else whole(num_classes, "num_classes", 2)
     if num_classes is not None and num_classes > MOST_CLASSES:
         raise InputError(f"num_classes is at most {MOST_CLASSES:,}, not {num_classes:,}")
+    class_names = None if class_names is None else tuple(map(str, class_names))
     source, class_names = named_labels(source, class_names)
     if class_names is not None and len(class_names) != (num_classes or len(class_names)):
         raise InputError(f"class_names has {len(class_names)} names, and num_classes is {num_classes}")
@@ -148,7 +149,9 @@ def adapt_with(
     if start is not None and options.backbone == "auto":
         options = replace(options, backbone=start.network.backbone)
     known = start.preparation.table if start is not None and start.preparation is not None else None
-    source, weights = without_weightless(source, sample_weight)
+    source, weights, places = without_weightless(source, sample_weight)
+    if tuning is not None and places is not None:  # the images behind the features that are left
+        tuning = replace(tuning, source=take(tuning.source, places))
     source, target, table = encode_frames(source, target, known)
     x, y, target_x, classes = check_domains(source, target, num_classes)
     weights = joint_weights(y, classes, weights, options.class_weight, class_names)
@@ -219,4 +222,4 @@ def _check_units(source: Any, target: Any) -> None:
 
 
 def _ignore(event: RunEvent) -> None:
-    """An observer that has seen enough."""
+    """What observes where nobody wants to."""

@@ -56,7 +56,7 @@ class Tuning:
             Labeled(take(self.source, rows), part.y)
             for rows, part in ((kept, features.source), (held, features.validation))
         )
-        return Domains(source, validation, self.target, features.num_classes)
+        return replace(features, source=source, validation=validation, target=self.target)
 
 
 def train_and_tune(

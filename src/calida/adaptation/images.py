@@ -37,6 +37,7 @@ def finetune(
     observe: Observe = lambda event: None,
     progress: Callable[[int, int], None] = lambda done, total: None,
     oracle_labels: Array | None = None,
+    sample_weight: Array | None = None,
     **options: Any,
 ) -> Adapted:
     """Adapt a classifier on an encoder's features of images, then train the encoder's network with it.
@@ -73,6 +74,7 @@ def finetune(
         terms={},
         oracle_labels=oracle_labels,
         tuning=Tuning(encoder, steps[1], *frames),
+        sample_weight=sample_weight,
     )
     return replace(adapted, preparation=SavedPreparation(adapted.classes, None, prepared[0], prepared[1]))
 

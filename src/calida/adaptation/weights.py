@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -27,10 +27,18 @@ def check_class_weight(weight: Any) -> None:
             raise InputError(f"the weight of class {label!r} must be a number above 0, not {value!r}")
 
 
-def without_weightless(source: Any, sample_weight: Any) -> tuple[Any, Tensor | None]:
-    """The source without samples of weight 0, which are as good as absent, and the weights of the others, [N]."""
+class Weighed(NamedTuple):
+    """A source without samples of weight 0, the weights of the others, and their places where some are gone."""
+
+    source: Any
+    weights: Tensor | None = None  # [N]
+    places: Tensor | None = None  # [N]
+
+
+def without_weightless(source: Any, sample_weight: Any) -> Weighed:
+    """The source without samples of weight 0, which are as good as absent."""
     if sample_weight is None or not isinstance(source, tuple | list) or len(source) != 2:
-        return source, None
+        return Weighed(source)
     x: Any
     x, labels = source
     framed = is_frame(x)
@@ -40,12 +48,12 @@ def without_weightless(source: Any, sample_weight: Any) -> tuple[Any, Tensor | N
     if not len(rows):
         raise InputError("sample_weight is 0 for every sample: there is nothing to learn from")
     if len(rows) == len(x):
-        return (x, labels), weights
+        return Weighed((x, labels), weights)
     labels = np.asarray(labels.detach().cpu() if isinstance(labels, Tensor) else labels)
     if labels.shape[:1] != (len(x),):
         raise InputError(f"source has {len(x)} samples but labels of shape {labels.shape}; expected ({len(x)},)")
     present = x[rows.numpy()] if framed else take(x, rows)
-    return (present, labels[rows.numpy()]), weights[rows]
+    return Weighed((present, labels[rows.numpy()]), weights[rows], rows)
 
 
 def joint_weights(

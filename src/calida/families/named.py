@@ -35,7 +35,15 @@ class Family:
 
 def store(estimator: Any, num_classes: int) -> Fit:
     """What a fitted estimator has learnt, as arrays where its kind is known."""
-    return _storing(estimator)(estimator, num_classes)
+    kind = _storing(estimator)
+    if kind is LinearFit.of and num_classes > 2 and _is_one_against_rest(estimator):
+        return OpaqueFit(estimator, num_classes)
+    return kind(estimator, num_classes)
+
+
+def _is_one_against_rest(estimator: Any) -> bool:
+    """Whether a logistic regression has a sigmoid a class and no softmax, as scikit-learn before 1.8 could."""
+    return estimator.solver == "liblinear" or getattr(estimator, "multi_class", "auto") == "ovr"
 
 
 def _storing(estimator: Any) -> Callable[[Any, int], Fit]:

@@ -37,15 +37,18 @@ def accuracy_by_group(
 ) -> list[GroupAccuracy]:
     """Measured with labels: predictions [N] of both classifiers against the truth, for each value of the column."""
     found = []
-    for name, rows in group_rows(column).items():
+    for name, rows in group_rows(column):
         count = int(rows.sum())
         first, second = (float((said[rows] == truth[rows]).mean()) for said in (before, after))
         found.append(GroupAccuracy(name, count, first, second, *wilson(second, count)))
     return found
 
 
-def group_rows(column: pl.Series) -> dict[str, np.ndarray]:
-    """Which rows are in which group: quarters of numbers and dates by size, or the most frequent values first."""
+def group_rows(column: pl.Series) -> list[tuple[str, np.ndarray]]:
+    """Which rows are in which group: quarters of numbers and dates by size, or the most frequent values first.
+
+    Groups are pairs, as a value may be called what the group of gaps or of rare values is called.
+    """
     kind = kind_of(column)
     values = fit_encoder(column, kind).read(column)
     missing = values.is_null().to_numpy()
@@ -54,7 +57,7 @@ def group_rows(column: pl.Series) -> dict[str, np.ndarray]:
         edges = np.unique(np.nanquantile(numbers, np.linspace(0, 1, _PARTS + 1)))
         above = [numbers >= edge for edge in edges[:-1]] + [np.zeros(len(numbers), dtype=bool)]
         spans = [span_words(kind, low, high) for low, high in pairwise(edges)]
-        groups = {name: above[place] & ~above[place + 1] for place, name in enumerate(spans)}
+        groups = [(name, above[place] & ~above[place + 1]) for place, name in enumerate(spans)]
     else:
         words = as_words(column).alias("word").set(pl.Series(missing), None)
         counted = words.drop_nulls().value_counts(name="rows").sort("rows", "word", descending=[True, False])
@@ -63,10 +66,9 @@ def group_rows(column: pl.Series) -> dict[str, np.ndarray]:
                 f"the column {column.name!r} has {len(counted):,} values in {len(words):,} rows: no groups"
             )
         often = counted["word"].to_list()
-        groups = {name: (words == name).fill_null(False).to_numpy() for name in often[:_MOST]}
-        groups[OTHERS] = words.is_in(often[_MOST:]).fill_null(False).to_numpy()
-    groups[MISSING_VALUES] = missing
-    return {name: rows for name, rows in groups.items() if rows.any()}
+        groups = [(name, (words == name).fill_null(False).to_numpy()) for name in often[:_MOST]]
+        groups.append((OTHERS, words.is_in(often[_MOST:]).fill_null(False).to_numpy()))
+    return [(name, rows) for name, rows in (*groups, (MISSING_VALUES, missing)) if rows.any()]
 
 
 def measure_groups(

@@ -78,6 +78,14 @@ def choose_encoder(
     return ChosenEncoder(load_encoder(best, config.size), (note,))
 
 
+def has_encoder(config: RunConfig, source: Collection, target: Collection) -> bool:
+    """Whether `choose_encoder` will find one, which this does without loading or comparing any."""
+    if config.encoder != AUTO_ENCODER:
+        return config.encoder != NO_ENCODER
+    photographs = config.backbone == "auto" and all(map(are_photographs, (source, target)))
+    return source.is_texts or (photographs and bool(installed_encoders("images")))
+
+
 def score_encoder(
     encoder: Encoder, config: RunConfig, source: Collection, target: Collection, tell: Callable[[str, int, int], None]
 ) -> float:

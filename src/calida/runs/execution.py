@@ -92,9 +92,10 @@ def execute(
             nonlocal claimed
             if isinstance(event, RunStarted):
                 if not claimed:  # where several recipes are tried, each of them starts
+                    began = resume and bool(event.history) and folder.holds_run()
                     claim_folder(folder, held, resume)
-                    if not (resume and event.history):  # what had not begun may begin with other settings
-                        folder.write_config(config.resolved(), command)
+                    # A run that goes on was begun by another command, and may end with other options.
+                    folder.write_config(config.resolved(), folder.read_command() if began else command)
                 claimed = True
                 folder.begin_rounds(event.history)
             elif isinstance(event, RoundRecord):

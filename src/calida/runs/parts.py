@@ -26,7 +26,16 @@ import torch
 from calida.adaptation import Adapted, choose_device, load
 from calida.adaptation.new_samples import prepare_new, read_new
 from calida.allocator import keep_freed_memory
-from calida.data import Collection, ColumnChoice, Loading, Place, RowRange, SavedPreparation, read_collection
+from calida.data import (
+    Collection,
+    ColumnChoice,
+    Loading,
+    Place,
+    RowRange,
+    SavedPreparation,
+    check_looks,
+    read_collection,
+)
 from calida.encoders import Encoder, embed, load_encoder
 from calida.errors import CalidaError, InputError
 from calida.files import make_folder, turn, write_atomically
@@ -99,7 +108,9 @@ class PredictParts:
     def compute(self, collection: Collection, scratch: Path) -> pl.DataFrame:
         adapted, preparation = self._saved()
         loaded = prepare_new(collection, preparation, self.loading, self.domain, self.check_scale, self.device)
-        own = adapted.predict(loaded.samples, num_samples=self.samples, raw=True)
+        if self.check_scale:
+            check_looks(adapted.network.scale, loaded.samples, "the input")
+        own = adapted.predict(loaded.samples, num_samples=self.samples, raw=True, on_mismatch="ignore")
         prediction = own if self.raw else adapted.calibrated(own)
         inside = None if self.sets is None else adapted.sets_of(own, self.sets)
         (named_by, names), *columns = prediction_columns(

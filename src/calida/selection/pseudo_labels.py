@@ -13,11 +13,16 @@ from calida.errors import InputError
 
 
 class Selection(NamedTuple):
-    """Labels for every target sample, which of them to use, and the confidence each class had to reach."""
+    """Labels for every target sample, which of them to use, and the log-confidence each class had to reach."""
 
     labels: Tensor  # [N]
     selected: Tensor  # [N], bool
-    class_threshold: Tensor  # [K], exp(-k_c); 1 for a class nobody predicts, inf where nothing may be selected
+    log_threshold: Tensor  # [K], -k_c in float64; 0 for a class nobody predicts, inf where nothing may be selected
+
+    @property
+    def class_threshold(self) -> Tensor:
+        """The confidence each class had to reach, exp(-k_c): [K]."""
+        return self.log_threshold.exp()
 
 
 def select_global(log_probs: Tensor, portion: float, shares: Tensor | None = None) -> Selection:
@@ -26,8 +31,7 @@ def select_global(log_probs: Tensor, portion: float, shares: Tensor | None = Non
     top, labels = exact.max(-1)
     everyone = torch.zeros_like(labels)
     bar = _at_ranks(top, everyone, _ranks(portion, torch.tensor([len(labels)], device=labels.device)))
-    threshold = bar.value.exp().expand(log_probs.shape[-1]).to(log_probs)
-    return Selection(labels, _reaching(top - bar.value, everyone, bar), threshold)
+    return Selection(labels, _reaching(top - bar.value, everyone, bar), bar.value.expand(log_probs.shape[-1]))
 
 
 def select_class_balanced(log_probs: Tensor, portion: float, shares: Tensor | None = None) -> Selection:
@@ -39,7 +43,7 @@ def select_class_balanced(log_probs: Tensor, portion: float, shares: Tensor | No
     exact = desaturated(log_probs)
     top, labels = exact.max(-1)
     bar = _class_bars(exact, portion, shares)
-    return Selection(labels, _reaching(top - bar.value[labels], labels, bar), bar.value.exp().to(log_probs))
+    return Selection(labels, _reaching(top - bar.value[labels], labels, bar), bar.value)
 
 
 def select_reweighted(log_probs: Tensor, portion: float, shares: Tensor | None = None) -> Selection:
@@ -52,7 +56,7 @@ def select_reweighted(log_probs: Tensor, portion: float, shares: Tensor | None =
     # At portion 0 every ratio is zero, and there is nothing to compare.
     ratio, labels = (exact if portion == 0 else exact - bar.value).max(-1)
     lead = ratio if portion > 0 else torch.full_like(ratio, -math.inf)
-    return Selection(labels, _reaching(lead, labels, bar), bar.value.exp().to(log_probs))
+    return Selection(labels, _reaching(lead, labels, bar), bar.value)
 
 
 def desaturated(log_probs: Tensor) -> Tensor:
@@ -136,18 +140,18 @@ def selector(name: str) -> Selector:
     return SELECTORS[name]
 
 
-def tempered_labels(log_probs: Tensor, temperature: float, class_threshold: Tensor | None = None) -> Tensor:
-    """Label distributions proportional to (p / threshold)^(1/T): [N, K] -> [N, K], rows sum to 1.
+def tempered_labels(log_probs: Tensor, temperature: float, log_threshold: Tensor | None = None) -> Tensor:
+    """Label distributions proportional to (p / threshold)^(1/T): [N, K], [K] -> [N, K], rows sum to 1.
 
     One formula for three kinds: T = 0 is hard labels; T > 0 without thresholds the sharpened labels of
     deterministic-annealing EM (T from 1 to 0 leads from order 1 to order infinity); T = 0.25 with thresholds the soft
     labels of CRST (LRENT, Zou et al., 2019).
     """
     score = log_probs
-    if class_threshold is not None:
-        score = log_probs - torch.where(class_threshold.isfinite(), class_threshold, 1.0).log()
+    if log_threshold is not None:
+        score = log_probs - torch.where(log_threshold.isfinite(), log_threshold, 0.0)
     if temperature == 0:
         return torch.nn.functional.one_hot(score.argmax(-1), score.shape[-1]).to(log_probs.dtype)
     if not temperature > 0:
         raise ValueError(f"a label temperature is at least 0, not {temperature}")
-    return torch.softmax(score / temperature, -1)
+    return torch.softmax(score / temperature, -1).to(log_probs.dtype)

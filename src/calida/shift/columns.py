@@ -19,7 +19,7 @@ _CATEGORIES = 8  # shown apart; the others are one
 _COMPARED = 50_000  # rows of each domain that distributions are taken from
 _ROWS = 1000  # of each domain that the domain classifier sees
 _PERMUTED = 200  # columns, those that moved furthest, whose importance is measured
-MISSING_VALUES, OTHERS = "missing", "others"  # bins beside those of values
+MISSING_VALUES, OTHERS = "(missing)", "(others)"  # bins beside those of values
 
 
 @dataclass(frozen=True)
@@ -149,11 +149,12 @@ def _edges(values: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def span_words(kind: Kind, low: float, high: float) -> str:
-    """From one number, day or length of a text to another."""
+    """From one number, day or length of a text to another, with as many digits as tell them apart."""
     if kind == Kind.DATE:
         days = np.array([low, high]).astype("datetime64[D]")
         return f"{days[0]} to {days[1]}"
-    return f"{low:.4g} to {high:.4g}{' letters' if kind == Kind.TEXT else ''}"
+    digits = next((count for count in range(4, 17) if f"{low:.{count}g}" != f"{high:.{count}g}"), 4)
+    return f"{low:.{digits}g} to {high:.{digits}g}{' letters' if kind == Kind.TEXT else ''}"
 
 
 def _difference(kind: Kind, first: pl.Series, second: pl.Series) -> float | None:

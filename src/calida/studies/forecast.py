@@ -15,6 +15,7 @@ from calida.data import Collection, class_indices, class_names, load_samples, re
 from calida.recipes import phases
 from calida.runs.config import AUTO_ENCODER, NO_ENCODER, RunConfig
 from calida.runs.data import domain_seeds
+from calida.runs.encoding import has_encoder
 from calida.studies.engine import starts_first
 from calida.studies.job import Job
 from calida.training import SOURCE_PHASE, RunEvent
@@ -25,8 +26,8 @@ _BRIEF = {"epochs": 2, "rounds": 1, "passes": 1, "min_batches_per_epoch": 3, "mi
 _BESIDE_STEPS = 1.1  # reading, predicting, calibrating: 3 to 9 % of the runs in results/reproduction
 
 
-class _EnoughError(Exception):
-    """What was to be seen has been seen."""
+class _TrialOverError(Exception):
+    """A trial has taken as many steps as it needs."""
 
 
 class _Rates(NamedTuple):
@@ -53,6 +54,8 @@ def forecast_seconds(jobs: Sequence[Job], processes: int, device: str | None = N
         if place not in sizes:
             sizes[place] = _read(config)
         recipe, (source, target) = job.recipe, sizes[place]
+        if has_encoder(config, source, target):
+            continue
         adapts = recipe.adaptation.rounds > 0
         cost = (*place, config.backbone, config.size, recipe.posterior, recipe.gradient_variance.grouped, adapts)
         if cost not in rates:
@@ -93,7 +96,7 @@ def _try(job: Job, config: RunConfig, source: Collection, target: Collection) ->
         if isinstance(event, RoundRecord) and event.samples:
             seen[event.phase] = min(seen.get(event.phase, math.inf), event.seconds / event.samples)
             if event.phase != SOURCE_PHASE or (event.round == 1 and not adapts):
-                raise _EnoughError
+                raise _TrialOverError
 
     trial = replace(config, settings={**config.settings, **brief}, guard=False, start=None)
     try:
@@ -111,7 +114,7 @@ def _try(job: Job, config: RunConfig, source: Collection, target: Collection) ->
                 terms={},
                 oracle_labels=None,
             )
-    except _EnoughError:
+    except _TrialOverError:
         pass
     first = seen.get(SOURCE_PHASE, 0.0)
     return _Rates(first, next((rate for phase, rate in seen.items() if phase != SOURCE_PHASE), first))

@@ -8,7 +8,7 @@ import platform
 import threading
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -34,6 +34,14 @@ _DECISIVE = (
     "encoder",
 )
 _DEFAULTS = {"precision": "fp32", "encoder": "auto"}  # of what older records do not have
+_WHERE = ("source", "target", "backbone_weights")  # are known by their names, wherever they lie
+_INDIFFERENT = ("device", "workers", "memory", "max_pixels", "tensorboard", "start", "settings", "target_labels")
+# All other options decide a run as well. A record has those that are not at their defaults.
+_OTHERS = {
+    one.name: getattr(RunConfig(), one.name)
+    for one in fields(RunConfig)
+    if one.name not in (*_DECISIVE, *_WHERE, *_INDIFFERENT)
+}
 _RETURNED = ("source", "target", "oracle", "oracle_uncalibrated")
 _TRAINED_ON_SHOWN = 2000  # samples that a network was trained on, to see how well it knows them
 # Seeds are set process-wide while a network is built, so a process works on one run at a time.
@@ -76,6 +84,7 @@ class Job:
             "target": short_origin(config.target),
             **{name: getattr(config, name) for name in _DECISIVE},
             "backbone_weights": None if weights is None else Path(weights).name,
+            **{name: value for name in _OTHERS if (value := getattr(config, name)) != _OTHERS[name]},
             "settings": self.recipe.settings(),
         }
 
@@ -97,6 +106,7 @@ def key_of(record: RunRecord, older_names: Mapping[str, str]) -> str:
     """The key that a run with this record has today: what is younger than the record had its default."""
     names = ("task", "source", "target", *_DECISIVE, "backbone_weights")
     identity = {name: record.get(name, _DEFAULTS.get(name)) for name in names}
+    identity |= {name: record[name] for name in _OTHERS if name in record}
     return _key({**identity, "settings": grouped_settings(record["settings"], older_names)})
 
 
@@ -121,6 +131,10 @@ def finished_record(job: Job, out: Path) -> RunRecord | None:
     Trust.from_json(check_record(record, str(path)).get("trust"), str(path))
     if record["key"] != job.key:
         raise CheckpointError(f"{path} is the record of another run than {job.folder}")
+    was, now = RunFolder(path.parent).read_config(), job.config.resolved()
+    for domain in ("source", "target"):
+        if (read := getattr(was, domain)) != (given := getattr(now, domain)):
+            raise CheckpointError(f"{path.parent} was made from {read}, and this study has {given}: use another folder")
     return record
 
 

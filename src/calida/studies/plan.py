@@ -48,7 +48,7 @@ class StudyPlan:
             raise InputError(f"{path}: seeds is a number of seeds, at least 1, or a list of them, not {seeds!r}")
         if not isinstance(variants, dict) or not all(isinstance(some, dict) for some in variants.values()):
             raise InputError(f"{path}: variants is a table of names, each with a table of settings")
-        config = RunConfig().changed(values, str(path))
+        config = RunConfig.parsed(values, str(path))
         numbers = tuple(range(seeds)) if isinstance(seeds, int) else tuple(seeds)
         plan = StudyPlan(path.stem, config, tuple(recipes), numbers, {_PLAIN: {}, **variants})
         for job in plan.jobs().values():

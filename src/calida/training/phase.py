@@ -107,7 +107,7 @@ class PseudoLabeler:
         if temperature == 0:
             labels = torch.nn.functional.one_hot(chosen.labels, log_probs.shape[-1]).to(log_probs)
         else:
-            thresholds = chosen.class_threshold if self.normalize else None
+            thresholds = chosen.log_threshold if self.normalize else None
             labels = tempered_labels(log_probs, temperature, thresholds)
         return PseudoLabels(labels, chosen.selected)
 
