@@ -2,6 +2,8 @@
 
 import csv
 import os
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from decimal import Decimal
 
 import numpy as np
@@ -21,7 +23,8 @@ from calida.data import (
     read_collection,
     read_labels,
 )
-from calida.data.arrays.decode import decode_image
+from calida.data.arrays.decode import decode_image, image_facts
+from calida.data.files.delimited_text import separator_of
 from calida.data.files.reading import ALL_COLUMNS, Place
 from calida.data.files.tables import read_label_column
 from calida.errors import CalidaWarning, InputError
@@ -111,6 +114,17 @@ def test_numpy_files_and_their_splits(tmp_path):
         read(f"{tmp_path}/one.npz:test")
 
 
+def test_splits_that_do_not_fit_together_are_named(tmp_path):
+    x, y = np.zeros((6, 8, 8)), np.zeros(6)
+    np.savez(tmp_path / "sizes.npz", x_train=x, y_train=y, x_test=np.zeros((4, 9, 9)), y_test=y[:4])
+    told = r"sizes.npz:all cannot be joined: .*x_train of shape \(6, 8, 8\).* and x_test of shape \(4, 9, 9\)"
+    with pytest.raises(InputError, match=told):
+        read(f"{tmp_path}/sizes.npz:all")
+    np.savez(tmp_path / "ranks.npz", x_train=x, y_train=y, x_test=x, y_test=y[:, None])
+    with pytest.raises(InputError, match=r"y_train of shape \(6,\).* and y_test of shape \(6, 1\)"):
+        read(f"{tmp_path}/ranks.npz:all")
+
+
 def test_hostile_and_broken_numpy_files(tmp_path):
     np.savez(tmp_path / "objects.npz", x=np.array([object()]), y=np.array([0]))
     with pytest.raises(InputError, match="Python objects"):
@@ -156,6 +170,7 @@ def test_tables(tmp_path, suffix):
         (["3", "1.5", "2.0"], ["3", "1.5", "2.0"]),
         ([" 3", "NA", "2"], None),
         (["NA", "SA", "EU"], ["NA", "SA", "EU"]),
+        (["a", " ", "b"], None),
         (["true", "false", "true"], ["true", "false", "true"]),
         (["1.0e300", "1.0", "2.0"], ["1.0e300", "1.0", "2.0"]),
     ],
@@ -213,6 +228,42 @@ def test_tables_as_other_programs_write_them(tmp_path):
     assert read(path, label="y").samples.tolist() == [[1], [2]]
     path.write_text("path,y\n-3.5,0\n2.5,1\n")  # a feature that happens to be called so
     assert read(path, label="y").samples.tolist() == [[-3.5], [2.5]]
+
+
+def test_a_blank_label_of_a_frame_is_missing():
+    frame = pl.DataFrame({"a": [1.0, 2.0, 3.0], "y": ["u", "", "v"]})
+    with pytest.raises(InputError, match="label column 'y' of the input lacks some values, the first in row 1"):
+        collect(frame, SEEDS, True, ColumnChoice(label="y"))
+
+
+@pytest.mark.parametrize(
+    ("content", "separator"),
+    [
+        ("Preis, EUR;Menge;y\n1.5;2;a\n3;4;b\n", ";"),
+        ("Preis, EUR;Menge;y\n1,5;2;a\n3,0;4;b\n", ";"),  # a comma in each row, and more cells without it
+        ("a|b,c\n1|2,3\n", ","),  # both make two
+        ('a,"b;c;d;e",y\n1,2,3\n', ","),
+        ('"x, y";z\n"1, 2";3\n', ";"),
+        ('text,y\n"one;\ntwo",1\n', ","),
+        ("a;b\n1\n2;3\n", ";"),  # what a row lacks is a gap
+        ("a b\n1\n2\n", ","),
+        ('"a, b"\n1\n2\n', ","),
+        ("", ","),
+    ],
+)
+def test_the_separator_is_what_cuts_all_rows_alike(tmp_path, content, separator):
+    path = tmp_path / "t.csv"
+    path.write_text(content)
+    assert separator_of(path) == separator
+
+
+def test_a_file_with_a_comma_in_its_header_is_read(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text("Preis, EUR;Menge;y\n1,5;2;a\n3,0;4;b\n")
+    found = read(path, label="y")
+    assert (found.columns, found.samples.tolist()) == (("Preis, EUR", "Menge"), [[1.5, 2], [3, 4]])
+    path.write_text("Preis\n1.5\n2\n")
+    assert read(path, labelled=False).samples.tolist() == [[1.5], [2]]
 
 
 def test_decimal_commas(tmp_path):
@@ -416,6 +467,33 @@ def test_images_of_every_mode_are_bytes(tmp_path, mode):
         assert pixels.shape == (channels, 5, 7)
         assert pixels.dtype == torch.uint8
         assert bool((pixels == 255).all())
+
+
+def test_threads_that_open_images_leave_the_limit_of_pillow(tmp_path, monkeypatch):
+    """The first is held inside `Image.open` until the second is there too, or has waited; and it leaves first."""
+    for name in ("first.png", "second.png"):
+        Image.new("L", (4, 4)).save(tmp_path / name)
+    plain = Image.open
+    begun, inside, left = (threading.Event() for _ in range(3))
+
+    def slow(path):
+        if path.name == "first.png":
+            begun.set()
+            inside.wait(0.3)
+        else:
+            inside.set()
+            left.wait(10)
+        return plain(path)
+
+    monkeypatch.setattr(Image, "MAX_IMAGE_PIXELS", 1000)
+    monkeypatch.setattr(Image, "open", slow)
+    with ThreadPoolExecutor(2) as threads:
+        first = threads.submit(image_facts, tmp_path / "first.png")
+        first.add_done_callback(lambda done: left.set())
+        assert begun.wait(10)
+        second = threads.submit(image_facts, tmp_path / "second.png")
+        assert first.result() == second.result() == (4, 4, 1)
+    assert Image.MAX_IMAGE_PIXELS == 1000
 
 
 def test_transparent_parts_are_white_and_turned_photos_upright(tmp_path):

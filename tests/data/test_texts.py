@@ -2,6 +2,7 @@
 
 import gzip
 import json
+from dataclasses import replace
 
 import polars as pl
 import pytest
@@ -62,6 +63,9 @@ def test_folders_of_texts(tmp_path):
         ("review,verdict\n", CHOICE, "has no rows"),
         ("review,verdict\n,b\n ,c\n", CHOICE, "all of them are empty"),
         ("review,verdict\na,\n", CHOICE, "lacks some values, the first in row 0"),
+        ("review,verdict\na,b\nc, \n", CHOICE, "lacks some values, the first in row 1"),
+        ("n,review,verdict\n1,a,b\n1,c,d\n", replace(CHOICE, id="n"), "names several rows '1'"),
+        ("review, review ,verdict\na,b,c\n", CHOICE, "more than one column named 'review'"),
     ],
 )
 def test_what_is_wrong_with_a_table_of_texts_is_one_sentence(tmp_path, content, choice, message):
@@ -82,6 +86,33 @@ def test_broken_json_lines_and_those_without_a_column_are_named(tmp_path):
     (tmp_path / "broken.jsonl.gz").write_bytes(b"no archive")
     with pytest.raises(InputError, match="cannot be read"):
         read_collection(str(tmp_path / "broken.jsonl.gz"), Seeds(0), False, CHOICE)
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".parquet", ".jsonl"])
+def test_spaces_around_names_do_not_count(tmp_path, suffix):
+    rows = {"id": ["x", "y"], " review": ["007", " NA "], " verdict ": ["1.0", "2.0"]}
+    path = tmp_path / f"reviews{suffix}"
+    frame = pl.DataFrame(rows)
+    {".csv": frame.write_csv, ".parquet": frame.write_parquet, ".jsonl": frame.write_ndjson}[suffix](path)
+    found = read_collection(str(path), Seeds(0), True, replace(CHOICE, id="id"))
+    assert (found.samples, list(found.names)) == (Texts(["007", "NA"]), ["x", "y"])
+    assert found.labels == ["1", "2"]  # as in a table of numbers
+    assert read_labels("inside", found, Seeds(0), "verdict") == ["1", "2"]
+
+
+def test_a_long_text_and_a_blank_line(tmp_path):
+    path = tmp_path / "reviews.csv"
+    long = 200_000 * "a"
+    path.write_text(f"review,verdict\n{long},good\n\nb,bad\n")
+    found = read_collection(str(path), Seeds(0), True, CHOICE)
+    assert (found.samples, found.labels) == (Texts([long, "b"]), ["good", "bad"])
+
+
+def test_long_texts_that_are_no_utf_8_are_told(tmp_path):
+    path = tmp_path / "reviews.csv"
+    path.write_bytes(b"review,verdict\n" + 20_000 * b"plain,good\n" + "schön,good\n".encode("latin-1"))
+    with pytest.raises(InputError, match="is not readable text; save it as UTF-8"):
+        read_collection(str(path), Seeds(0), True, CHOICE)
 
 
 @pytest.mark.parametrize("suffix", [".csv", ".parquet", ".jsonl", ".jsonl.gz"])

@@ -67,6 +67,17 @@ def test_numbers_with_another_decimal_mark_than_the_source_are_refused(source, l
         NumberEncoder.fit(pl.Series("n", source)).read(pl.Series("n", [later]))
 
 
+@pytest.mark.parametrize("written", [[None, None], ["", "NA"], []])
+@pytest.mark.parametrize("form", [None, "%m/%d/%Y"])
+def test_no_dates_at_all_are_gaps(written, form):
+    """A source whose dates have a type of their own knows no format."""
+    found = as_dates(pl.Series("d", written, pl.String), form)
+    assert found.dtype == pl.Datetime("us")
+    assert found.to_list() == [None] * len(written)
+    with pytest.raises(ColumnError, match="holds 'soon' where there should be dates"):
+        as_dates(pl.Series("d", [*written, "soon"], pl.String), form)
+
+
 def test_days_and_months_change_no_places():
     """A format that fits the source is the source's; one that has them the other way round is no other spelling."""
     source, later = pl.Series("d", ["01/02/2020", "03/04/2020"]), pl.Series("d", ["01/02/2020", "25/03/2020"])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,6 +17,11 @@ from calida.errors import InputError
 
 MAX_PIXELS = 100_000_000  # of an image that is decoded, unless more are asked for
 IMAGE_SUFFIXES = frozenset((".png", ".jpg", ".jpeg", ".bmp", ".gif", ".webp", ".tif", ".tiff", ".ppm", ".pgm", ".pnm"))
+
+# Pillow has one limit for the whole process, and threads open images at the same time.
+_LIMIT = threading.Lock()
+if hasattr(os, "register_at_fork"):  # a worker must find the limit as it was, and nobody who holds the lock
+    os.register_at_fork(before=_LIMIT.acquire, after_in_parent=_LIMIT.release, after_in_child=_LIMIT.release)
 
 
 class UnreadableImageError(InputError):
@@ -40,11 +47,12 @@ def opened(path: ImageSource) -> Iterator[Image.Image]:
     if not isinstance(path, Path):
         yield path
         return
-    before, Image.MAX_IMAGE_PIXELS = Image.MAX_IMAGE_PIXELS, None
-    try:
-        file = Image.open(path)
-    finally:
-        Image.MAX_IMAGE_PIXELS = before
+    with _LIMIT:
+        before, Image.MAX_IMAGE_PIXELS = Image.MAX_IMAGE_PIXELS, None
+        try:
+            file = Image.open(path)
+        finally:
+            Image.MAX_IMAGE_PIXELS = before
     with file:
         yield file
 

@@ -7,11 +7,13 @@ import csv
 import itertools
 from collections import Counter
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from calida.errors import InputError
 
-_SEPARATORS = (",", ";", "\t", "|")  # the first that the first line has
+_SEPARATORS = (",", ";", "\t", "|")  # the earlier, where two fit equally well
+_FIRST_LINES = 20
 
 
 def encoding_of(path: Path) -> str:
@@ -21,12 +23,26 @@ def encoding_of(path: Path) -> str:
 
 
 def separator_of(path: Path) -> str:
-    """A tab, where the file's suffix says so; else what the first line has that is not blank."""
+    """A tab, where the file's suffix says so; else what cuts the first lines into equally many cells, and into most.
+
+    Where nothing does, it is the first that the header has.
+    """
     if path.suffix.lower() == ".tsv":
         return "\t"
-    with path.open(encoding=encoding_of(path), errors="replace") as file:
-        first = next((line for line in file if line.strip()), "")
-    return next((one for one in _SEPARATORS if one in first), ",")
+    widths = {one: _widths(path, one) for one in _SEPARATORS}
+    even = [one for one, found in widths.items() if len(set(found)) == 1 and found[0] > 1]
+    if even:
+        return max(even, key=lambda one: widths[one][0])
+    return next((one for one, found in widths.items() if found and found[0] > 1), ",")
+
+
+def _widths(path: Path, separator: str) -> list[int]:
+    """How many cells this makes of each of the first lines that are not blank, as far as they can be read so."""
+    found: list[int] = []
+    with path.open(newline="", encoding=encoding_of(path), errors="replace") as file, suppress(csv.Error):
+        rows = (row for row in csv.reader(file, delimiter=separator) if any(cell.strip() for cell in row))
+        found.extend(map(len, itertools.islice(rows, _FIRST_LINES)))
+    return found
 
 
 def read_cells(path: Path, most: int | None = None) -> list[list[str]]:
@@ -40,8 +56,12 @@ def read_cells(path: Path, most: int | None = None) -> list[list[str]]:
 
 
 def blank_lines(path: Path) -> list[bool]:
-    """Whether each row of a file, from the first that is not blank, has nothing in it, not even separators."""
-    with path.open(newline="", encoding=encoding_of(path)) as file:
+    """Whether each row of a file, from the first that is not blank, has nothing in it, not even separators.
+
+    None at all, if a cell is longer than Python reads.
+    """
+    blank: list[bool] = []
+    with path.open(newline="", encoding=encoding_of(path)) as file, suppress(csv.Error):
         blank = [not any(row) and len(row) < 2 for row in csv.reader(file, delimiter=separator_of(path))]
     return blank[blank.index(False) :] if False in blank else []
 
@@ -53,5 +73,6 @@ def refuse_twice(columns: Sequence[str], origin: str) -> None:
         raise InputError(f"{origin} has more than one column named {', '.join(map(repr, twice[:5]))}")
 
 
-def not_text(path: Path, error: Exception) -> InputError:
+def not_text(path: Path, error: Exception | str) -> InputError:
+    """For a file that is no text in an encoding that is read."""
     return InputError(f"{path} is not readable text; save it as UTF-8: {error}")

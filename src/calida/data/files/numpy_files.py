@@ -69,14 +69,14 @@ def _read_array(file: IO[bytes], size: int) -> np.ndarray:
 def from_arrays(arrays: Mapping[str, np.ndarray], origin: str, split: str | None, labelled: bool) -> Collection:
     """One split of `x`,`y` or `x_train`,`y_train`,`x_test`,`y_test`; "all" joins the two."""
     chosen = _splits(arrays, origin, split)
-    samples = as_inputs(_join(arrays, [f"x{end}" for end in chosen]), origin)
+    samples = as_inputs(_join(arrays, [f"x{end}" for end in chosen], origin), origin)
     assert not isinstance(samples, ImageFiles)
     labels = None
     if labelled:
         absent = [f"y{end}" for end in chosen if f"y{end}" not in arrays]
         if absent:
             raise InputError(f"{origin} has no labels: the array {absent[0]!r} is missing")
-        labels = label_names(_join(arrays, [f"y{end}" for end in chosen]), origin)
+        labels = label_names(_join(arrays, [f"y{end}" for end in chosen], origin), origin)
         if len(labels) != len(samples):
             raise InputError(f"{origin} has {len(samples):,} samples but {len(labels):,} labels")
     return Collection(origin, samples, [str(row) for row in range(len(samples))], labels)
@@ -91,11 +91,17 @@ def array_labels(arrays: Mapping[str, np.ndarray], origin: str, split: str | Non
     absent = [key for key in keys if key not in arrays]
     if absent:
         raise InputError(f"{origin} has no array {absent[0]!r}")
-    return label_names(_join(arrays, keys), origin)
+    return label_names(_join(arrays, keys, origin), origin)
 
 
-def _join(arrays: Mapping[str, np.ndarray], keys: list[str]) -> np.ndarray:
-    return arrays[keys[0]] if len(keys) == 1 else np.concatenate([arrays[key] for key in keys])
+def _join(arrays: Mapping[str, np.ndarray], keys: list[str], origin: str) -> np.ndarray:
+    if len(keys) == 1:
+        return arrays[keys[0]]
+    try:
+        return np.concatenate([arrays[key] for key in keys])
+    except (TypeError, ValueError):  # of unlike types, or unlike shapes
+        told = " and ".join(f"{key} of shape {arrays[key].shape} ({arrays[key].dtype})" for key in keys)
+        raise InputError(f"{origin} cannot be joined: it has {told}") from None
 
 
 def _splits(arrays: Mapping[str, np.ndarray], origin: str, split: str | None) -> list[str]:

@@ -46,7 +46,7 @@ def read_table(
     rows: RowRange | None = None,
 ) -> Collection:
     """The rows of a file as features."""
-    frame = _read(path, {choice.label, choice.id, *(() if table is None else table.words)}, rows=rows)
+    frame = read_frame(path, {choice.label, choice.id, *(() if table is None else table.words)}, rows=rows)
     return table_collection(frame, str(path), choice, labelled, table, origin, rows)
 
 
@@ -71,7 +71,7 @@ def table_collection(
     values = fitted.read(frame, place)
     notes = fitted.explain() if table is None else fitted.compare(frame, values)
     named = choice.id if choice.id in frame.columns else None
-    names = row_numbers(frame, rows) if named is None else _row_names(frame[named], place)
+    names = row_numbers(frame, rows) if named is None else row_names(frame[named], place)
     samples = fitted.encode(values)
     return Collection(origin or place, samples, names, labels, tuple(notes), table=fitted, frame=frame, id=named)
 
@@ -116,7 +116,8 @@ def row_numbers(frame: pl.DataFrame, rows: RowRange | None) -> list[str]:
     return [str(row) for row in range(first, first + len(frame))]
 
 
-def _row_names(column: pl.Series, place: str) -> list[str]:
+def row_names(column: pl.Series, place: str) -> list[str]:
+    """Rows named by a column, in which each name is there once."""
     names = [printable(name) for name in label_words(column, place, "column")]
     twice = pl.Series(names).filter(pl.Series(names).is_duplicated())
     if len(twice):
@@ -130,7 +131,7 @@ def read_label_column(path: Path, label: str, key: str = ROW) -> tuple[list[str]
     With them the rows that they belong to, if a column tells: the one named `key`.
     """
     label = label.strip()
-    frame = _read(path, {label}, numbers=False)
+    frame = read_frame(path, {label}, numbers=False)
     column = frame.columns[0] if len(frame.columns) == 1 else label
     if column not in frame.columns:
         raise no_column(str(path), label, frame.columns)
@@ -140,13 +141,13 @@ def read_label_column(path: Path, label: str, key: str = ROW) -> tuple[list[str]
 
 def read_own_labels(path: Path, label: str | None, id_column: str | None) -> tuple[list[str], list[str]]:
     """The names of a table's rows and their labels; of a Parquet file, no other column is read."""
-    frame = _read(path, {label, id_column}, only={label, id_column} if label else None)
+    frame = read_frame(path, {label, id_column}, only={label, id_column} if label else None)
     labels = _labels_of(frame, label, str(path))
     names = row_numbers(frame, None) if id_column is None else label_words(frame[id_column], str(path), "column")
     return names, labels
 
 
-def _read(
+def read_frame(
     path: Path,
     words: Container[str | None],
     numbers: bool = True,
@@ -167,7 +168,10 @@ def _read(
     except UnicodeError as error:
         raise not_text(path, error) from None
     except (pl.exceptions.PolarsError, OSError, EOFError, zlib.error) as error:
-        raise InputError(f"the table {path} cannot be read: {str(error).splitlines()[0][:200]}") from None
+        told = str(error).splitlines()[0][:200]
+        if "invalid utf-8" in told:
+            raise not_text(path, told) from None
+        raise InputError(f"the table {path} cannot be read: {told}") from None
     plain = [column.strip() for column in frame.columns]
     refuse_twice(plain, str(path))
     return frame.rename(dict(zip(frame.columns, plain, strict=True)))
@@ -212,10 +216,11 @@ def label_words(column: pl.Series, place: str, what: str = "label column") -> li
     texts = column if column.dtype == pl.String else pl.Series([None if one is None else str(one) for one in column])
     texts = texts.cast(pl.String).str.strip_chars()
     numbers = texts.cast(pl.Float64, strict=False).fill_nan(None)
-    # Among numbers, a word for what is missing is no class; among words, NA may be one.
-    missing = texts.is_null() if numbers.is_null().all() else texts.is_null() | texts.is_in(MISSING)
+    # Among numbers, a word for what is missing is no class; among words, NA may be one, and a blank is none.
+    missing = texts.is_null() | (texts.is_in([""]) if numbers.is_null().all() else texts.is_in(MISSING))
     if missing.any():
-        raise InputError(f"the {what} {column.name!r} of {place} lacks some values")
+        row = missing.arg_true()[0]
+        raise InputError(f"the {what} {column.name!r} of {place} lacks some values, the first in row {row}")
     # 3.0 is class 3, in a column of whole numbers that something wrote as floats.
     whole = (numbers == numbers.round()) & (numbers.abs() < _EXACT)
     if texts.str.contains(".", literal=True).all() and whole.fill_null(False).all():

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import zlib
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -12,9 +11,9 @@ import polars as pl
 from calida.data.arrays.decode import IMAGE_SUFFIXES
 from calida.data.arrays.samples import Texts
 from calida.data.files.collection import Collection
-from calida.data.files.delimited_text import encoding_of, not_text, read_cells, refuse_twice, separator_of
+from calida.data.files.delimited_text import encoding_of, not_text
 from calida.data.files.image_folders import read_folder, visible_files
-from calida.data.files.tables import RowRange, is_json_lines, no_column, read_json_lines, read_parquet, row_numbers
+from calida.data.files.tables import RowRange, label_words, no_column, read_frame, row_names, row_numbers
 from calida.data.tables.preparation import ColumnChoice
 from calida.errors import InputError
 
@@ -42,7 +41,8 @@ def read_text_table(
     path: Path, origin: str, choice: ColumnChoice, labelled: bool, rows: RowRange | None = None
 ) -> Collection:
     """One column of a file as texts."""
-    return text_collection(_read_table(path, rows), str(path), choice, labelled, origin, rows)
+    frame = read_frame(path, (), numbers=False, rows=rows)
+    return text_collection(frame, str(path), choice, labelled, origin, rows)
 
 
 def text_collection(
@@ -69,13 +69,9 @@ def text_collection(
         raise InputError(f"{place} has no rows")
     if frame[column].dtype.is_nested():
         raise InputError(f"the column {column!r} of {place} holds no texts")
-    labels = _words(frame[label]) if labelled and label is not None else None
-    if labels is not None and not all(labels):
-        raise InputError(
-            f"the label column {label!r} of {place} lacks some values, the first in row {labels.index('')}"
-        )
+    labels = label_words(frame[label], place) if labelled and label is not None else None
     named = choice.id if choice.id in frame.columns else None
-    names = row_numbers(frame, rows) if named is None else _words(frame[named])
+    names = row_numbers(frame, rows) if named is None else row_names(frame[named], place)
     return replace(_collection(origin or place, _words(frame[column]), names, labels), id=named, text=column)
 
 
@@ -98,21 +94,6 @@ def _read_file(path: Path) -> str:
         return path.read_text(encoding_of(path))
     except UnicodeError as error:
         raise not_text(path, error) from None
-
-
-def _read_table(path: Path, rows: RowRange | None) -> pl.DataFrame:
-    try:
-        if is_json_lines(path):
-            return read_json_lines(path)
-        if path.suffix.lower() == ".parquet":
-            return read_parquet(path, rows)
-        refuse_twice([cell.strip() for cell in next(iter(read_cells(path, 1)), []) if cell.strip()], str(path))
-        content = path.read_text(encoding_of(path)).encode()
-        return pl.read_csv(content, separator=separator_of(path), infer_schema=False)
-    except UnicodeError as error:
-        raise not_text(path, error) from None
-    except (pl.exceptions.PolarsError, OSError, EOFError, zlib.error) as error:
-        raise InputError(f"the table {path} cannot be read: {str(error).splitlines()[0][:200]}") from None
 
 
 def _words(column: pl.Series) -> list[str]:

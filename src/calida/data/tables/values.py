@@ -108,7 +108,10 @@ def as_dates(column: pl.Series, first: str | None = None) -> pl.Series:
     form = date_format(column, first)
     if form is None or (first is not None and form == _twin(first)):
         present = strip(column).drop_nulls()
-        wrong = present.filter(_parse(present, first or DATE_FORMATS[0]).is_null() & ~present.is_in(MISSING))
+        present = present.filter(~present.is_in(MISSING))
+        if not len(present):
+            return pl.Series(column.name, [None] * len(column), pl.Datetime("us"))
+        wrong = present.filter(_parse(present, first or DATE_FORMATS[0]).is_null())
         told = f"holds {wrong[0] if len(wrong) else present[0]!r} where there should be dates"
         raise ColumnError(f"{told}{'' if form is None else f', {_IN_WORDS[(first or form)[:5]]}: write 2020-12-31'}")
     return _parse(strip(column), form)
