@@ -121,6 +121,20 @@ def test_unreadable_files_are_named_or_passed_over(counting, tmp_path):
     assert torch.equal(found.features, embed(encoder, images[[0, 2, 4]], root=tmp_path / "cache").features)
 
 
+def test_images_of_pillow_that_are_cut_off_are_as_files_are(counting, tmp_path):
+    encoder, _ = counting
+    paths = as_files(pictures(3, size=40), tmp_path / "files")
+    content = paths[1].read_bytes()
+    paths[1].write_bytes(content[: len(content) // 2])
+    with pytest.raises(InputError, match=r"the image .* cannot be read: .*can be skipped"):
+        embed(encoder, [Image.open(path) for path in paths], Loading(workers=0), root=tmp_path / "cache")
+    given = [Image.open(path) for path in paths]
+    found = embed(encoder, given, Loading(workers=0, skip_unreadable=True), root=tmp_path / "cache")
+    assert found.rows == [0, 2]
+    whole = embed(encoder, pictures(3, size=40)[[0, 2]], root=tmp_path / "cache").features
+    assert torch.equal(found.features, whole)
+
+
 def test_texts_come_back_in_their_order(tmp_path):
     lengths = own_encoder(lambda images: images.mean((2, 3)), "means", size=8)
     with pytest.raises(InputError, match="reads images, which these samples are not"):

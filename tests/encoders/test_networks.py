@@ -122,6 +122,39 @@ def test_a_file_of_the_same_tensors_can_be_named(tmp_path):
         load_encoder(f"efficientnet-lite0@{tmp_path / 'broken.safetensors'}")
 
 
+@pytest.mark.parametrize(
+    ("content", "told"),
+    [
+        ({"call": print}, "cannot be read: the file is damaged, or holds more than"),
+        (torch.ones(3), "does not hold weights"),
+        ({"epoch": 3}, "does not hold weights"),
+        ({"state_dict": {"epoch": 3}}, "does not hold weights"),
+        ({}, "does not hold weights"),
+        (b"\x80\x02no pickle", "cannot be read"),
+        (b"", "cannot be read"),
+    ],
+)
+def test_pytorch_files_without_weights_are_refused_in_a_sentence(tmp_path, content, told):
+    file = tmp_path / "x.pth"
+    if isinstance(content, bytes):
+        file.write_bytes(content)
+    else:
+        torch.save(content, file)
+    with pytest.raises(InputError, match=told) as caught:
+        load_encoder(f"efficientnet-lite0@{file}")
+    assert "\n" not in str(caught.value)
+    assert "weights_only" not in str(caught.value)
+
+
+def test_the_weights_of_a_checkpoint_are_found(tmp_path):
+    own = nn.Linear(3, 2).state_dict()
+    for place, content in enumerate([own, {"state_dict": own, "epoch": 3}]):
+        torch.save(content, tmp_path / f"{place}.pth")
+        found = read_weights(tmp_path / f"{place}.pth")
+        assert found.keys() == own.keys()
+        assert all(torch.equal(found[name], own[name]) for name in own)
+
+
 @pytest.mark.parametrize("name", ["efficientnet-light0", "timm:", "nothing", ""])
 def test_unknown_names_are_refused_with_what_there_is(name):
     with pytest.raises(InputError, match=r"unknown encoder .*efficientnet-lite0.*hf:NAME"):
@@ -136,9 +169,32 @@ def test_any_module_or_function_is_an_encoder():
     assert first.fingerprint("fp32") != second.fingerprint("fp32")
     assert first.fingerprint("fp32") != first.fingerprint("bf16")
     with pytest.raises(InputError, match=r"gives \(2, 3, 8, 8\) for two samples"):
-        own_encoder(lambda images: images, size=8)
+        own_encoder(lambda images: images, "same", size=8)
     with pytest.raises(InputError, match="not int"):
         own_encoder(3)
+
+
+def test_encoders_of_equal_weights_are_told_apart():
+    """A function has nothing but its name, and a layer without weights changes features too."""
+    with pytest.raises(InputError, match="a function needs a name of its own"):
+        own_encoder(lambda images: images.mean((2, 3)), size=8)
+    linear = nn.Linear(192, 2)
+    plain, again, bent = (
+        own_encoder(nn.Sequential(nn.Flatten(), linear, *more), size=8) for more in ([], [], [nn.Tanh()])
+    )
+    assert plain.name == "own"
+    assert plain.fingerprint("fp32") == again.fingerprint("fp32") != bent.fingerprint("fp32")
+
+
+def test_a_layout_has_no_place_in_memory():
+    class Printed(nn.Module):
+        def extra_repr(self):
+            return f"by {object()}"
+
+        def forward(self, images):
+            return images.mean((2, 3))
+
+    assert len({own_encoder(Printed(), size=8).weights for _ in range(3)}) == 1
 
 
 def test_images_are_cropped_and_scaled_as_the_input_says():

@@ -118,12 +118,13 @@ def content_keys(samples: Content, skip_unreadable: bool = False) -> tuple[list[
 
 
 def _file_key(path: ImageSource) -> bytes | str:
-    if not isinstance(path, Path):
-        return _key(f"{path.mode} {path.size} {path.getexif().get(_TURNED)} ".encode() + path.tobytes())
     try:
-        return _key(path.read_bytes())
-    except OSError as error:
-        return f"the image {path} cannot be read: {error.strerror}"
+        if isinstance(path, Path):
+            return _key(path.read_bytes())
+        return _key(f"{path.mode} {path.size} {path.getexif().get(_TURNED)} ".encode() + path.tobytes())
+    except Exception as error:  # Pillow decodes only now, and raises whatever a broken image makes it stumble over
+        reason = getattr(error, "strerror", None) or " ".join(str(error).split()) or type(error).__name__
+        return f"the image {path} cannot be read: {reason[:200]}"
 
 
 def _key(content: bytes) -> bytes:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal, Protocol
@@ -72,8 +73,8 @@ class TextInput:
 class Encoder:
     """A network that turns samples into features, [B, D]: the same for the same sample, whatever its batch.
 
-    `weights` is a hash of the network's weights. With the name and the input's values it makes the `fingerprint`: equal
-    fingerprints give equal embeddings.
+    `weights` is a hash of the network's weights, and of its layers where no name tells them. With the name and the
+    input's values it makes the `fingerprint`: equal fingerprints give equal embeddings.
     """
 
     name: str
@@ -117,6 +118,12 @@ def weights_hash(module: nn.Module) -> str:
     return state.hexdigest()
 
 
+def _own_hash(module: nn.Module) -> str:
+    """A hash of a module's tensors and of its layout as it is printed: layers without tensors change features too."""
+    layout = re.sub(r" at 0x[0-9a-fA-F]+", "", repr(module))  # where an object lies in memory says nothing
+    return hashlib.sha256(f"{weights_hash(module)} {layout}".encode()).hexdigest()
+
+
 class _Calling(nn.Module):
     """A function as a module."""
 
@@ -130,20 +137,23 @@ class _Calling(nn.Module):
 
 def own_encoder(
     network: nn.Module | Callable[[Any], Tensor],
-    name: str = "own",
+    name: str | None = None,
     size: int = 224,
     mean: Sequence[float] = ImageInput.mean,
     std: Sequence[float] = ImageInput.std,
 ) -> Encoder:
     """An encoder of one's own for images: any module or function of images [B, 3, S, S] that gives features [B, D].
 
-    The weights of a module tell its embeddings from others'; a function has none, so its `name` must.
+    The weights and the layers of a module tell its embeddings from others'. A function has neither, so its `name` must:
+    another function needs another name. The name of a module is "own" unless it is given.
     """
     if not callable(network):
         raise InputError(f"an encoder is a module or a function of a batch, not {type(network).__name__}")
+    if name is None and not isinstance(network, nn.Module):
+        raise InputError("an encoder that is a function needs a name of its own, by which its embeddings are kept")
     module = network if isinstance(network, nn.Module) else _Calling(network)
     input = ImageInput(size, tuple(map(float, mean)), tuple(map(float, std)))
-    return make_encoder(name, module, input, weights_hash(module))
+    return make_encoder("own" if name is None else name, module, input, _own_hash(module))
 
 
 @torch.no_grad()

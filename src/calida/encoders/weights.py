@@ -65,7 +65,24 @@ def read_weights(path: Path) -> Weights:
         raise InputError(f"there is no file {path}") from None
     except (OSError, SafetensorError, RuntimeError, ValueError, EOFError) as error:
         raise InputError(f"the weights {path} cannot be read: {' '.join(str(error).split())[:200]}") from None
+    except Exception:  # damaged files fail in many ways, and what PyTorch says of others is how to run their code
+        raise InputError(
+            f"the weights {path} cannot be read: the file is damaged, or holds more than tensors"
+        ) from None
+    if isinstance(found, dict) and _are_tensors(found.get("state_dict")):
+        found = found["state_dict"]  # of a checkpoint of training
+    if not _are_tensors(found):
+        raise InputError(f"the file {path} does not hold weights, which are tensors by name")
     return dict(found)
+
+
+def _are_tensors(found: object) -> bool:
+    """Whether these are tensors by name, and any at all."""
+    return (
+        isinstance(found, dict)
+        and bool(found)
+        and all(isinstance(name, str) and isinstance(value, Tensor) for name, value in found.items())
+    )
 
 
 def load_in_order(module: nn.Module, weights: Weights, origin: str) -> None:
