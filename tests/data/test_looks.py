@@ -6,6 +6,7 @@ import pytest
 import torch
 
 from calida.data import Scale, check_looks, refuse_inverted, with_looks
+from calida.data.unify.image_statistics import ground_words, is_inverted
 from calida.errors import CalidaWarning, InputError
 
 
@@ -49,6 +50,13 @@ def test_a_ground_that_either_domain_has_is_known():
         warnings.simplefilter("error")
         check_looks(both, strokes(), "new")
         check_looks(both, 255 - strokes(), "new")
+
+
+def test_a_negative_is_half_the_range_away():
+    assert is_inverted(0.25, 0.75)
+    assert is_inverted(1, 0)
+    assert not is_inverted(0.25, 0.74)
+    assert [ground_words(level) for level in (0.0, 0.5, 0.51)] == ["light on dark", "light on dark", "dark on light"]
 
 
 def test_arrays_of_two_polarities_are_refused_as_files_are():

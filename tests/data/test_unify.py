@@ -65,6 +65,15 @@ def test_content_is_made_equally_large_and_detail_equally_fine():
     assert backwards.inner == (20, 20)
 
 
+def test_tiny_content_leaves_a_pixel_of_the_other():
+    full, tiny = torch.zeros(2, 20, 1, 200, 200, dtype=torch.uint8)
+    full[..., 20:-20] = 255  # a bar from top to bottom
+    tiny[..., 99:101, 99:101] = 255
+    first, second = prepared(full, tiny, size=16)
+    assert first.shape == second.shape == (20, 1, 16, 16)
+    assert int((first > 0).sum()) == 20  # one in each image
+
+
 def test_photographs_have_no_background_to_go_by():
     noise = torch.randint(0, 256, (30, 3, 20, 20), dtype=torch.uint8)
     source, target = unify(images(noise), images(bars()))

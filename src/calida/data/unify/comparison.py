@@ -9,7 +9,7 @@ from torch import Tensor
 
 from calida.data.arrays.checks import WORTH_A_WARNING, Scale
 from calida.data.arrays.samples import Samples, unit_range
-from calida.data.unify.image_statistics import statistics_of
+from calida.data.unify.image_statistics import ground_words, is_inverted, statistics_of
 from calida.errors import InputError, warn_user
 from calida.run_warnings import RunWarning, WarningCode
 
@@ -54,9 +54,8 @@ def check_looks(known: Scale, x: Samples, name: str) -> None:
     if look is None or not look[1]:  # black images say nothing
         return
     ground, light = look
-    if ground is not None and known.backgrounds and all(abs(ground - one) >= 0.5 for one in known.backgrounds):
-        drawn = "dark on light" if ground > 0.5 else "light on dark"
-        told = f"{name} is {drawn}, unlike what the classifier was trained on"
+    if ground is not None and known.backgrounds and all(is_inverted(ground, one) for one in known.backgrounds):
+        told = f"{name} is {ground_words(ground)}, unlike what the classifier was trained on"
         if len(x) >= _SEVERAL:
             raise InputError(f"{told}: invert it; on_mismatch=ignore takes it as it is", "on_mismatch")
         warn_user(f"{told}: inverted?")
@@ -71,8 +70,8 @@ def refuse_inverted(source: Samples, target: Samples) -> None:
     """Refuse images in memory whose domains are negatives of each other, as is done with files."""
     looks = [_look(domain) for domain in (source, target)]
     levels = [look[0] for look in looks if look is not None and look[0] is not None]
-    if len(levels) == 2 and abs(levels[0] - levels[1]) >= 0.5:
-        words = ["dark on light" if level > 0.5 else "light on dark" for level in levels]
+    if len(levels) == 2 and is_inverted(*levels):
+        words = [ground_words(level) for level in levels]
         raise InputError(
             f"source images are {words[0]} and target images {words[1]}: their polarity is inverted; invert one of "
             "them, or let on_mismatch=ignore leave it",
@@ -146,7 +145,7 @@ def _compare_images(source: Tensor, target: Tensor) -> list[RunWarning]:
     images = [statistics_of((domain.mean(1, keepdim=True) - low) / (high - low)) for domain in (source, target)]
     levels = [image.background for image in images]
     if levels[0] is not None and levels[1] is not None:
-        if abs(levels[0] - levels[1]) >= 0.5:
+        if is_inverted(levels[0], levels[1]):
             found.append(_compared(WarningCode.BACKGROUND, levels[0], levels[1]))
         elif max(image.content for image in images) > 1.5 * min(image.content for image in images):
             found.append(_compared(WarningCode.FRAMING, *(image.content for image in images)))

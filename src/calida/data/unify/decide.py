@@ -10,7 +10,12 @@ from torch import Tensor
 
 from calida.data.arrays.decode import MAX_PIXELS
 from calida.data.files.collection import Collection
-from calida.data.unify.image_statistics import ImageStatistics, image_statistics
+from calida.data.unify.image_statistics import (
+    ImageStatistics,
+    ground_words,
+    image_statistics,
+    is_inverted,
+)
 from calida.data.unify.preparation import Preparation, column_sizes, odd_column
 from calida.data.unify.values import Values
 from calida.errors import InputError
@@ -82,13 +87,13 @@ def _frame(found: list[ImageStatistics], size: int | None) -> tuple[int, int]:
 
 
 def _is_inverted(found: list[ImageStatistics], on_mismatch: OnMismatch) -> bool:
-    levels = [image.background for image in found]
-    if levels[0] is None or levels[1] is None or abs(levels[0] - levels[1]) < 0.5 or on_mismatch == "ignore":
+    first, second = (image.background for image in found)
+    if first is None or second is None or not is_inverted(first, second) or on_mismatch == "ignore":
         return False
     if on_mismatch == "stop":
-        words = ["dark on light" if level > 0.5 else "light on dark" for level in levels if level is not None]
         raise InputError(
-            f"source images are {words[0]} and target images {words[1]}: their polarity is inverted; "
+            f"source images are {ground_words(first)} and target images {ground_words(second)}: "
+            "their polarity is inverted; "
             "let on_mismatch=match invert the target, or on_mismatch=ignore leave it",
             "on_mismatch",
         )
@@ -102,7 +107,7 @@ def _fit_frame(
     plain = image.background is not None and other.background is not None
     content, others = (image.content, other.content) if plain else (1.0, 1.0)
     share = others / content if content > _REFRAME * others else 1.0
-    inner = (round(frame[0] * share), round(frame[1] * share))
+    inner = (max(round(frame[0] * share), 1), max(round(frame[1] * share), 1))
     # Pixels that the content really has, against those that it takes in the frame.
     finest, own = min(image.height * content, other.height * others), inner[0] * content
     detail = None

@@ -16,6 +16,7 @@ from calida.errors import InputError
 
 _LOOKED_AT = 256
 _PLAIN = 0.6  # share of border pixels near one level that makes a plain background
+_NEGATIVE = 0.5  # between the grounds of a picture and of its negative, in 0..1
 _CHANNELS = (1, 3, 4)
 _COLOURFUL = 0.01  # of the range of values: more than a lossy format makes of greys
 
@@ -57,6 +58,16 @@ def image_statistics(
 def statistics_of(images: Tensor) -> ImageStatistics:
     """The same for images [N, C, H, W] in 0..1 that are in memory."""
     return _judge([_grey(image) for image in images], images.shape[2], images.shape[3], images.shape[1])
+
+
+def is_inverted(background: float, other: float) -> bool:
+    """Whether one of two grounds is light and the other dark, so that one domain is as a negative of the other."""
+    return abs(background - other) >= _NEGATIVE
+
+
+def ground_words(background: float) -> str:
+    """How images are drawn on a ground of this level, in words."""
+    return "dark on light" if background > 0.5 else "light on dark"
 
 
 def has_colors(samples: Samples) -> bool:
