@@ -25,9 +25,12 @@ from sklearn.naive_bayes import GaussianNB
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import (
     FunctionTransformer,
+    KBinsDiscretizer,
+    MaxAbsScaler,
     MinMaxScaler,
     Normalizer,
     OneHotEncoder,
+    QuantileTransformer,
     RobustScaler,
     StandardScaler,
 )
@@ -304,13 +307,17 @@ def test_a_pipeline_of_columns_reaches_the_target():
     "scaler",
     [
         StandardScaler(),
+        StandardScaler(with_std=False),
         MinMaxScaler(),
+        MaxAbsScaler(),
         RobustScaler(),
         Normalizer(),
+        QuantileTransformer(n_quantiles=50, output_distribution="normal"),
+        KBinsDiscretizer(4, encode="ordinal", quantile_method="averaged_inverted_cdf"),
         PCA(),
         FunctionTransformer(np.log1p, feature_names_out="one-to-one"),
     ],
-    ids=lambda one: type(one).__name__,
+    ids=repr,
 )
 def test_a_step_that_does_not_reach_the_target_is_warned_of(scaler, output):
     x, target = 150 + 20 * X, 150 + 20 * TARGET

@@ -64,7 +64,14 @@ def test_equal_weights_change_nothing_in_a_network(recipe):
         calida.adapt((X, Y), TARGET, recipe, **QUICK, sample_weight=weight).predict(TARGET).log_probs
         for weight in (None, np.full(240, 3.0))
     )
-    torch.testing.assert_close(plain, weighted, atol=1e-5, rtol=1e-5)
+    assert torch.equal(plain, weighted)
+
+
+def test_weights_that_are_all_equal_are_none():
+    """They leave class shares as they are, which other weights do not."""
+    assert joint_weights(torch.arange(4) % 2, 2, torch.full((4,), 2.5), None) is None
+    assert joint_weights(torch.arange(4) % 2, 2, None, "balanced") is None
+    assert joint_weights(torch.arange(3) % 2, 2, None, "balanced") is not None
 
 
 def test_a_networks_loss_is_weighted_and_so_is_its_gradient():

@@ -137,24 +137,6 @@ def test_warnings_tell_of_the_start_and_of_stops():
     assert warnings_of([*HISTORY, stopped]) == [replace(stop, round=2)]
 
 
-@pytest.mark.parametrize(("confidence", "warned"), [(0.9, False), (0.96, True)])
-def test_class_shares_that_moved_further_than_doubt_explains_are_told_of(confidence, warned):
-    """Shares 0.1 apart are more than twice a doubt of 0.04, and less than twice one of 0.1."""
-    start, moved = record(confidence=confidence), record([0.35, 0.25, 0.25, 0.15], confidence=0.99)
-    found = warnings_of([start, moved])
-    assert [one.code for one in found] == [WarningCode.SHARES_MOVED] * warned
-    assert all(one.values == pytest.approx({"moved": 0.1, "doubt": 1 - confidence}) for one in found)
-    # What counts is what is returned: a round that was not kept moved nothing.
-    assert warnings_of([start, replace(moved, kept=False)]) == []
-
-
-def test_a_source_that_was_partly_forgotten_is_told_of():
-    assert warnings_of([record(accuracy=0.95), record(accuracy=0.91)]) == []
-    (warning,) = warnings_of([record(accuracy=0.95), record(accuracy=0.89)])
-    assert warning == RunWarning(WarningCode.SOURCE_LOSS, {"before": 0.95, "now": 0.89})
-    assert warnings_of([record(accuracy=0.95), record(accuracy=0.89, kept=False)]) == []
-
-
 def test_certainty_and_a_lost_source_are_forgiven_where_most_validators_are_pleased():
     """An easy target, or BatchNorm on the target's statistics; one class for all is forgiven by nobody."""
     half = len(VOTERS) // 2

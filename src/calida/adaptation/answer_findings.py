@@ -8,12 +8,14 @@ from collections.abc import Collection, Sequence
 import torch
 from torch import Tensor
 
+from calida.panel import share_equal
 from calida.run_warnings import RunWarning, WarningCode, shown_name
 from calida.validation import DRIVEN, WEAK_SOURCE, DomainPredictions, RoundRecord, dominant_class
 
 _EXPECTED = 10  # target samples that a class has to be expected to have before it is missed
 _MISSED = 0.1  # of the samples that are expected of a class
 _SURER = 0.1  # than right on source
+_LOSS = 0.05  # of source accuracy that is told of
 
 
 def look_at_answers(
@@ -28,7 +30,7 @@ def look_at_answers(
 
     `adapted` says whether the classifier is another than that one. What is `known` is not told twice.
     """
-    found = _classes(start, predictions, names)
+    found = _classes(start, predictions, names) + _moves(start, predictions)
     if adapted:
         found += _certainty(start, predictions)
     return found + [one for one in _weakness(start, predictions, temperature) if one.code not in known]
@@ -56,6 +58,26 @@ def _classes(start: RoundRecord, predictions: DomainPredictions, names: Sequence
     if lost:
         told = ", ".join(lost[:5]) + ", ..." * (len(lost) > 5)
         found.append(RunWarning(WarningCode.CLASS_LOST, {"names": told}))
+    return found
+
+
+def _moves(start: RoundRecord, predictions: DomainPredictions) -> list[RunWarning]:
+    """Class shares that moved further than errors explain, and a source that is known less well than before.
+
+    Two classifiers that err on e are at most 2 e apart. That is no reason to stop a run: a source-only classifier that
+    is falsely sure of everything looks the same, and gains most.
+    """
+    found = []
+    then, now = start.on_target.class_shares, _shares(predictions.target.labels, len(start.on_target.class_shares))
+    moved, doubt = (
+        sum(abs(one - other) for one, other in zip(then, now, strict=True)) / 2,
+        1 - start.on_target.confidence,
+    )
+    if moved > 2 * doubt:
+        found.append(RunWarning(WarningCode.SHARES_MOVED, {"moved": moved, "doubt": doubt}))
+    before, known = start.source.accuracy, share_equal(predictions.validation.labels, predictions.labels)
+    if len(predictions.labels) and before - known >= _LOSS:
+        found.append(RunWarning(WarningCode.SOURCE_LOSS, {"before": before, "now": known}))
     return found
 
 

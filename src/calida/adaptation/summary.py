@@ -80,7 +80,7 @@ def _reads(adapted: Adapted, shape: str) -> str:
     if prepared is None:
         return f"arrays of {shape}"
     if prepared.encoder is not None:
-        kind = "texts" if prepared.text is not None else "images or texts"
+        kind = "images" if prepared.text is None and len(prepared.target.shape) == 3 else "texts"
         return f"{kind}, by the encoder {prepared.encoder.name}"
     if prepared.table is not None:
         return f"tables, frames and rows with {len(prepared.table.columns)} columns"

@@ -14,6 +14,7 @@ from typing import Any
 
 from calida.estimation import Estimate
 from calida.run_warnings import RunWarning, Severity, WarningCode, by_severity
+from calida.terminal import counted
 from calida.validation import VOTERS, Decision, Reason, Returned
 
 _GOOD = 0.9  # right answers that most uses can live with
@@ -26,7 +27,7 @@ _WORTH = 0.75  # abstaining has to leave no more than this part of the errors
 
 
 class Level(str, Enum):
-    """How good an answer is, and the colour that it has."""
+    """How good an answer is, and the color that it has."""
 
     GOOD = "good"
     NEUTRAL = "neutral"
@@ -112,7 +113,7 @@ class Verdict:
 
     @property
     def level(self) -> Level:
-        """The colour of the whole."""
+        """The color of the whole."""
         return self.use.level if self.missed is None else _LEVELS[self.missed.severity]
 
     @property
@@ -147,6 +148,7 @@ _SETTLED_BY_ALL = (
     WarningCode.CONTESTED,
     WarningCode.DOMAINS_APART,
     WarningCode.SHARES_MOVED,
+    WarningCode.SOURCE_LOSS,
     WarningCode.TOO_CERTAIN,
     WarningCode.WEAK_SOURCE,
     WarningCode.LABEL_SHIFT,
@@ -171,8 +173,8 @@ def _unsettled(evidence: Evidence) -> list[RunWarning]:
 
 
 def in_words(share: float) -> str:
-    """A share as people read it: 97.3 %."""
-    return f"{100 * share:.1f} %"
+    """A share as people read it: 97.3%."""
+    return f"{share:.1%}"
 
 
 def _wrong(share_right: float) -> str:
@@ -207,7 +209,7 @@ def _estimate_words(evidence: Evidence) -> str:
         return f"{told}."
     found, count = evidence.measured.after, evidence.measured.labels
     span = "" if evidence.measured.all else f" ({in_words(found.low)} to {in_words(found.high)})"
-    return f"{told}. Measured with {count:,} label{'s' * (count != 1)}: {in_words(found.value)}{span}."
+    return f"{told}. Measured with {counted(count, 'label')}: {in_words(found.value)}{span}."
 
 
 def _can_be_used(evidence: Evidence) -> Answer:
@@ -220,14 +222,14 @@ def _can_be_used(evidence: Evidence) -> Answer:
     if evidence.measured is not None:
         return _by_labels(known, evidence.measured.all, alarmed)
     if alarmed:
-        return Answer(Level.BAD, Use.NOT_AS_IT_IS.value, "What was found below has to be looked at first.")
+        return Answer(Level.BAD, Use.NOT_AS_IT_IS.value, "Look at the finding below first.")
     if known.value < _POOR:
         return Answer(Level.BAD, Use.NO.value, f"About {wrong} of 100 answers are expected to be wrong.")
     if known.low <= max(1 / evidence.classes, _POOR) or known.high - known.low > _WIDE:
         span = f"between {_wrong(known.high)} and {at_worst}"
         return Answer(Level.CARE, Use.CHECK.value, f"Without labels, {span} of 100 answers may be wrong.")
     if careful:
-        words = f"If what was found below is harmless, expect about {wrong} wrong answers in 100."
+        words = f"If the finding below is harmless, expect about {wrong} wrong answers in 100."
         return Answer(Level.CARE, Use.CHECK.value, words)
     if known.value >= _GOOD and known.low >= _GOOD_AT_WORST:
         words = f"Expect about {wrong} wrong answers in 100, at worst {at_worst}, as far as can be told without labels."
@@ -259,7 +261,7 @@ def _has_helped(evidence: Evidence) -> Answer:
 
 def _helped_by_labels(decision: Decision, measured: Measured) -> Answer:
     before, after = in_words(measured.before.value), in_words(measured.after.value)
-    by = "measured with labels" if measured.all else f"by {measured.labels:,} label{'s' * (measured.labels != 1)}"
+    by = "measured with labels" if measured.all else f"by {counted(measured.labels, 'label')}"
     if decision.returned == Returned.SOURCE_ONLY:
         return Answer(Level.NEUTRAL, "Not used", f"You get the classifier as it was before: {after} right, {by}.")
     if measured.gain > 0:
@@ -281,7 +283,7 @@ def _helped_by_signs(decision: Decision) -> Answer:
     if returned == Returned.SOURCE_ONLY:
         return Answer(Level.NEUTRAL, "No sign of it", "You get the classifier as it was before.")
     if returned == Returned.AVERAGE:
-        words = "Not all checks tell the same, so you get the average of before and after."
+        words = "The checks disagree on which is better, so you get the average of before and after."
         return Answer(Level.NEUTRAL, "Not clear", words)
     if not decision.guard:
         return Answer(Level.NEUTRAL, "Not checked", "The guard was off.")
@@ -318,14 +320,15 @@ def _next(evidence: Evidence, use: Answer) -> Action:
     known = (evidence.estimate if measured is None else measured.after).value
     abstains = use.short in (Use.WHERE_SURE.value, Use.YES.value)
     if abstains and evidence.sure is not None and evidence.sure <= _WORTH * (1 - known):
-        words = f"Use it with abstention at {SURE:.0%}: about {_wrong(1 - evidence.sure)} wrong answers in 100."
-        return Action(words.replace("%", " %"), f"calida predict {run} NEW_DATA --coverage {SURE} --out new.csv")
+        wrong = _wrong(1 - evidence.sure)
+        words = f"Let it answer only the surest {SURE:.0%}: about {wrong} of 100 of those answers will be wrong."
+        return Action(words, f"calida predict {run} NEW_DATA --coverage {SURE} --out new.csv")
     if measured is not None and not measured.all:
         budget = min(_LARGER_BUDGET, evidence.samples)
         words = f"Label {budget}." if budget < evidence.samples else "Label all of the target."
         place = shlex.quote(f"{evidence.run}/label-{budget}")
         return Action(words, f"calida label {run} --budget {budget} --out {place}")
     if measured is not None:
-        return Action("Look at the likely errors below.", f"calida report {run}")
+        return Action("Look at the likely errors in the report.", f"calida report {run}")
     budget = min(BUDGET, evidence.samples)
-    return Action(f"Label these {budget} samples to find out.", f"calida label {run} --budget {budget}")
+    return Action(f"Label {counted(budget, 'sample')}: this command picks them.", f"calida label {run} --budget {budget}")

@@ -63,13 +63,13 @@ def joint_weights(
     class_weight: ClassWeight,
     names: Sequence[str] | None = None,
 ) -> Tensor | None:
-    """A weight a sample, [N]; None where every sample counts once.
+    """A weight a sample, [N]; None where every sample counts as much as any other.
 
     "balanced" gives every class the same total, and leaves the total of all as it is. Classes that have `names` are
     called by them.
     """
     if class_weight is None:
-        return weights
+        return _uneven(weights)
     each = torch.ones(len(labels), dtype=torch.float64) if weights is None else weights
     if isinstance(class_weight, str):
         totals = torch.bincount(labels, each, num_classes)
@@ -82,7 +82,11 @@ def joint_weights(
                 there = f"0..{num_classes - 1}" if names is None else ", ".join(map(str, names))
                 raise InputError(f"class_weight names the class {label!r}; there are {there}")
             factors[places[label]] = float(value)
-    return each * factors[labels]
+    return _uneven(each * factors[labels])
+
+
+def _uneven(weights: Tensor | None) -> Tensor | None:
+    return None if weights is None or bool((weights == weights[0]).all()) else weights
 
 
 def _checked(sample_weight: Any, count: int) -> Tensor:

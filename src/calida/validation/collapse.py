@@ -6,13 +6,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from calida.run_warnings import RunWarning, WarningCode, shown_name
-from calida.validation.choice import is_preferred, returned_record
+from calida.validation.choice import is_preferred
 from calida.validation.round_record import RoundRecord
 
 WEAK_SOURCE = 0.7  # accuracy on source below which there is little to build on
 DRIVEN = 1.5  # times a class's share before adaptation, from which it is adaptation's doing
 _FORGOTTEN = 0.9  # share of what the source-only classifier was better than chance by
-_LOSS = 0.05  # of source accuracy that is told of
 _FALSELY_SURE = 0.02  # of the entropy on source
 
 
@@ -54,15 +53,12 @@ def collapse(
 
 
 def warnings_of(history: Sequence[RoundRecord], names: Sequence[str] | None = None) -> list[RunWarning]:
-    """What the guard saw before adaptation, during it, and in what is returned."""
+    """What the guard saw before adaptation and during it."""
     start = next(record for record in history if record.validators)
-    returned = returned_record(history)
     found = [
         _weakness_warning(start),
         _balance_warning(start, names),
         *(record.stopped and replace(record.stopped, round=record.round) for record in history),
-        _moved_warning(start, returned),
-        _source_warning(start, returned),
     ]
     return [warning for warning in found if warning is not None]
 
@@ -81,21 +77,6 @@ def _balance_warning(start: RoundRecord, names: Sequence[str] | None) -> RunWarn
         return None
     values = {"name": _name(taken, names), "share": shares[taken], "expected": expected[taken]}
     return RunWarning(WarningCode.DOMINANT_BEFORE, values)
-
-
-def _moved_warning(start: RoundRecord, returned: RoundRecord) -> RunWarning | None:
-    """Class shares that moved further than errors explain: two classifiers that err on e are at most 2 e apart.
-
-    No reason to stop: a source-only classifier that is falsely sure of everything looks the same, and gains most.
-    """
-    shares = zip(start.on_target.class_shares, returned.on_target.class_shares, strict=True)
-    moved, doubt = sum(abs(now - then) for then, now in shares) / 2, 1 - start.on_target.confidence
-    return RunWarning(WarningCode.SHARES_MOVED, {"moved": moved, "doubt": doubt}) if moved > 2 * doubt else None
-
-
-def _source_warning(start: RoundRecord, returned: RoundRecord) -> RunWarning | None:
-    before, now = start.source.accuracy, returned.source.accuracy
-    return RunWarning(WarningCode.SOURCE_LOSS, {"before": before, "now": now}) if before - now >= _LOSS else None
 
 
 def _name(label: int, names: Sequence[str] | None) -> str:

@@ -112,7 +112,7 @@ def explain(decision: Decision) -> str:
     else:
         words = _explain_source_only(decision)
     if decision.weighs_classes:
-        words += " It learnt from classes drawn equally often, and weighs them by how frequent they are in the target."
+        words += " It learned from classes drawn equally often, and weighs them by how frequent they are in the target."
     if decision.family is not None:
         return _explain_family(decision.family, decision.estimates)
     return f"Of {decision.tried} recipes, {explain_picks(decision.picks)} {words}" if decision.picks else words
@@ -125,10 +125,10 @@ def explain_picks(picks: Mapping[str, str]) -> str:
 
 
 def _explain_family(chosen: str, estimates: Mapping[str, float]) -> str:
-    listed = ", ".join(f"{name} {estimate:.1%}" for name, estimate in estimates.items())
+    listed = "; ".join(f"{name} {estimate:.1%}" for name, estimate in estimates.items())
     best = max(estimates, key=lambda name: estimates[name])
-    kept = "is returned" if best == chosen else f"is returned, as no other is clearly above it, not even {best}"
-    return f"By agreement with check classifiers, accuracy on target should be: {listed}. {chosen} {kept}."
+    why = "it has the highest" if best == chosen else "no other is clearly better"
+    return f"Accuracy on target, by agreement with check classifiers: {listed}. Returned is {chosen}, since {why}."
 
 
 def _explain_agreement(decision: Decision) -> str:
@@ -140,9 +140,9 @@ def _explain_agreement(decision: Decision) -> str:
     if decision.returned == Returned.ROUND:
         return f"{found}: adaptation helps, and the adapted one is returned."
     if decision.returned == Returned.AVERAGE:
-        return f"{found}. Not all of their checks tell the same, so the average of both is returned."
+        return f"{found}. The checks disagree on which is better, so the average of both is returned."
     if after > before:
-        return f"{found}. Some of their checks see a loss all the same, so the source-only classifier is returned."
+        return f"{found}. Some checks find it worse, so the source-only classifier is returned."
     return f"{found}: adaptation does not help, and the source-only classifier is returned."
 
 

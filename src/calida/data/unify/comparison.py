@@ -93,9 +93,10 @@ def _look(x: Samples) -> tuple[float | None, float] | None:
 def only_source_is_scaled(source: Tensor, target: Tensor) -> bool:
     """Whether vectors look as if something had been done to the source, and not to the target: [S, D], [T, D].
 
-    A scaler leaves exact marks: mean 0 and spread 1, values from 0 to 1, median 0 and quartiles 1 apart, rows of length
-    1, or columns without correlation. Half of the target's columns lie a spread away then, or spread by a factor of
-    two. Without such marks, half of them lie four spreads away or spread by a factor of sixteen.
+    A transformer leaves exact marks: mean 0, a largest value of 1, extremes that mirror each other, median 0 and
+    quartiles 1 apart, rows of length 1, or whole numbers that the target does not have. Half of the target's columns
+    lie a spread away then, or spread by a factor of two. Without such marks, half of them lie four spreads away or
+    spread by a factor of sixteen.
     """
     x, t = source.double(), target.double()
     spread = x.std(0, correction=0)
@@ -111,14 +112,13 @@ def only_source_is_scaled(source: Tensor, target: Tensor) -> bool:
         return False
     low, middle, high = torch.quantile(x[:: max(1, len(x) // 100_000)], x.new_tensor([0.25, 0.5, 0.75]), 0)
     marks = [
-        _near(x.mean(0), 0) & _near(spread, 1),
-        _near(x.amin(0), 0) & _near(x.amax(0), 1),
+        _near(x.mean(0) / spread, 0),
+        _near(x.abs().amax(0), 1),
+        _near(x.amin(0) / x.amax(0), -1),
         _near(middle, 0) & _near(high - low, 1),
         lengths,
+        (x == x.round()).all(0) & ~(t == t.round()).all(0),
     ]
-    if x.shape[1] > 1:
-        off = torch.corrcoef(x.T) - torch.eye(x.shape[1], dtype=x.dtype)
-        marks.append(_near(off.abs().amax(0), 0) & _near(x.mean(0) / spread, 0))
     return apart > _FAR or any(float(mark.double().mean()) >= _MARKED for mark in marks)
 
 
