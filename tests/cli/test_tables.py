@@ -111,7 +111,7 @@ def test_accuracy_by_a_column(place):
     groups = {one["group"]: one for one in json.loads(done.stdout)["groups"]["groups"]}
     rows = read_csv(place / "run" / "predictions.csv")
     right = np.array([row["label"] for row in rows]) == TARGET["state"].to_numpy()
-    for city, members in TARGET.groupby(TARGET["city"].fillna("missing")).groups.items():
+    for city, members in TARGET.groupby(TARGET["city"].fillna("(missing)")).groups.items():
         assert groups[city]["rows"] == len(members)
         assert groups[city]["adapted"] == pytest.approx(right[members].mean())
     page = (place / "run" / "report.html").read_text()

@@ -85,6 +85,7 @@ def recorded(world):
     place = world / "study" / job.folder
     place.mkdir(parents=True, exist_ok=True)
     shutil.copy(world / "run" / "record.json", place / "record.json")
+    RunFolder(place).write_config(job.config.resolved(), "")
     return finished_record(job, world / "study")
 
 

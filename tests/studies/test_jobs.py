@@ -76,7 +76,7 @@ def test_a_record_holds_every_round_and_is_never_made_twice(task, tmp_path, monk
     assert run_job(one, tmp_path) == record == finished_record(one, tmp_path)
     elsewhere = replace(one, config=replace(one.config, target=f"elsewhere/{one.config.target}"))
     assert elsewhere.key == one.key
-    with pytest.raises(CalidaError, match="this study has .*: use another folder"):
+    with pytest.raises(CalidaError, match=r"this study has .*: use another folder"):
         finished_record(elsewhere, tmp_path)
     assert not list((tmp_path / one.folder).glob("checkpoint*"))
 
