@@ -197,8 +197,11 @@ def test_texts_and_rows_of_texts_go_through_the_encoder(tmp_path):
         loaded.predict([{"review": one} for one in others]),
     ):
         assert same(prediction, expected)
+    with pytest.raises(calida.InputError, match=r"features of .*: to encode, name files"):
+        loaded.predict(np.zeros((2, 3, 8, 8), np.uint8))
 
 
+GREY, FRAME = Image.new("L", (8, 8)), pd.DataFrame({"a": [1, 2, 3], "b": [1, 2, 3]})
 BLOBS = np.random.default_rng(0).normal(size=(90, 2)) + 4 * np.eye(3)[np.arange(90) % 3][:, :2]
 NAMES = np.array(["zebra", "ant", "<b>cow</b>"])
 
@@ -298,10 +301,13 @@ def test_predict_as_json_gives_the_labels(images, tmp_path):
         (lambda: calida.adapt((BLOBS, np.arange(90) % 3), BLOBS, label="x"), "label is for data by name"),
         (lambda: calida.adapt("mnist-5k:50", BLOBS), "give both in one form"),
         (lambda: calida.adapt("mnist-5k:50", "uci-digits:50", num_classes=10), "these data name their classes"),
-        (lambda: calida.adapt("mnist-5k:50", "uci-digits:50", size="big"), "size as 'big'"),
+        (lambda: calida.adapt("mnist-5k:50", "uci-digits:50", size="big"), "must be a whole number, not 'big'"),
         (lambda: calida.adapt("mnist-5k:50", "uci-digits:50", epoches=3), "epoches"),
         (lambda: calida.adapt((["a", "b"], ["x"]), ["c"]), "2 samples and 1 labels"),
         (lambda: calida.adapt(pd.DataFrame({"a": [1, 2]}), pd.DataFrame({"a": [1, 2]})), "name its label column"),
+        (lambda: calida.adapt([GREY] * 4, [GREY] * 4), "the source has no labels"),
+        (lambda: calida.adapt((BLOBS, np.arange(90) % 3), BLOBS, folder=3), "folder is"),
+        (lambda: calida.adapt((FRAME, FRAME["a"][::-1]), FRAME), "the same index in another order"),
     ],
 )
 def test_what_cannot_be_read_is_one_sentence(call, words):

@@ -15,6 +15,7 @@ from torch import Tensor
 
 from calida.adaptation import Adapted, RunOptions
 from calida.adaptation import adapt as adapt_arrays
+from calida.adaptation.arguments import check_kinds
 from calida.data import INSIDE, class_indices, collect, is_collected, is_frame, is_named, listed_labels
 from calida.data.files.image_folders import refuse_two_labels
 from calida.data.files.numpy_files import label_names
@@ -78,6 +79,9 @@ def adapt(
     Under torchrun, all of its processes call this with the same arguments and train one classifier, which all return;
     the first one writes and observes.
     """
+    check_kinds(folder=(folder, str | os.PathLike | None))
+    if _is_pair(source):
+        _refuse_other_order(*source)
     with _following(progress and is_first(), observe) as follow:
         if not _is_read(source, target, options):
             return adapt_arrays(
@@ -117,6 +121,17 @@ def adapt(
 def _is_pair(source: Any) -> bool:
     """Samples and labels apart; two rows or two images in a list are no pair."""
     return isinstance(source, tuple | list) and len(source) == 2 and not isinstance(source[0], Mapping | Image)
+
+
+def _refuse_other_order(samples: Any, labels: Any) -> None:
+    """Refuse a frame and labels of pandas whose rows have the same names in another order: one of them was shuffled."""
+    if not (hasattr(samples, "iloc") and hasattr(labels, "iloc")) or samples.index.equals(labels.index):
+        return
+    if samples.index.sort_values().equals(labels.index.sort_values()):
+        raise InputError(
+            "the source and its labels have the same index in another order: bring both to one order, or give the "
+            "labels as an array if their order is right"
+        )
 
 
 def _is_read(source: Any, target: Any, options: Mapping[str, Any]) -> bool:

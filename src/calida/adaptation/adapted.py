@@ -65,9 +65,7 @@ class Trust:
     warnings: tuple[RunWarning, ...] = ()  # of the guard
     candidates: Mapping[str, Mapping[str, float]] = field(default_factory=dict)  # recipes, if several were tried
     agreements: tuple[Agreement, ...] = ()  # what each check classifier makes of it, where they were asked
-    by_class: tuple[
-        float | None, ...
-    ] = ()  # of the answers of each class, the share that should be right; None: no such
+    by_class: tuple[float | None, ...] = ()  # the share of each class's answers that should be right, if it has any
     worth: tuple[tuple[float, float], ...] = ()  # confidences, and how likely answers of each are right
 
     def __post_init__(self) -> None:
@@ -158,9 +156,8 @@ class Adapted:
         `x` is an array as the classifier reads it. A classifier that was trained from files, frames, texts or images
         also takes new ones, as they are: "image.jpg", "folder/", a table or a named set, an image of Pillow or a list
         of them, a frame, a row as a dict or a list of rows, a list of texts. They are prepared as the `domain` was, by
-        the same encoder. Samples in another scale are refused, unless `on_mismatch` is "ignore".
-
-        Probabilities are calibrated; `raw` gives the network's own.
+        the same encoder. Samples in another scale are refused, unless `on_mismatch` is "ignore". Probabilities are
+        calibrated; `raw` gives the network's own.
         """
         check_kinds(raw=(raw, bool), monte_carlo_dropout=(monte_carlo_dropout, bool), on_mismatch=(on_mismatch, str))
         if on_mismatch not in ("stop", "ignore"):
@@ -178,9 +175,7 @@ class Adapted:
             fitting = self.preparation.target.for_values(Values.of(inputs))
             inputs = inputs if fitting is None else fitting(inputs)
         if tuple(inputs.shape[1:]) != self.network.input_shape:
-            raise InputError(
-                f"samples have shape {tuple(inputs.shape[1:])}; this classifier reads {self.network.input_shape}"
-            )
+            raise InputError(f"samples have shape {tuple(inputs.shape[1:])}; this classifier reads {self._input()}")
         trained_on = "the source that this classifier was trained on"
         if self.network.scale.is_bytes != (inputs.dtype == torch.uint8):
             check_scale(trained_on, self.network.scale, "the input", Scale.of(inputs))
@@ -210,9 +205,14 @@ class Adapted:
     def _is_of_another_size(self, samples: Tensor) -> bool:
         """Whether these are images that can be brought to the size which the network reads."""
         shape = self.network.input_shape
-        if self.preparation is None or samples.ndim != 4 or self.preparation.target.shape != shape:
+        if self.preparation is None or len(shape) != 3 or samples.ndim != 4 or self.preparation.target.shape != shape:
             return False
         return tuple(samples.shape[1:]) != shape
+
+    def _input(self) -> str:
+        if self.preparation is None or self.preparation.encoder is None:
+            return str(self.network.input_shape)
+        return f"features of {self.preparation.encoder.name}: to encode, name files or give images or texts"
 
     def read(
         self,

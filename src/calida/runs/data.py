@@ -63,6 +63,12 @@ class Embeddings(NamedTuple):
     tuning: Tuning
 
 
+def domain_in_words(config: RunConfig, name: str) -> str:
+    """The source or the target by where it comes from; arrays and frames come from nowhere that has a name."""
+    origin = getattr(config, name)
+    return f"the {name}" if origin in ("", name) else f"the {name} {origin}"
+
+
 def open_data(config: RunConfig, tell: ReadingProgress = lambda name, done, total: None) -> RunData:
     """Read, compare and prepare both domains."""
     config.check()
@@ -76,10 +82,14 @@ def prepare_data(config: RunConfig, source: Collection, target: Collection, tell
     """Compare and prepare two domains that are read already."""
     choice = config.column_choice
     if choice.id and target.id is None:
-        raise InputError(f"the target {config.target} has no column {choice.id!r} that would name its rows")
+        raise InputError(f"{domain_in_words(config, 'target')} has no column {choice.id!r} that would name its rows")
     classes = class_names(source.labels or ())
+    if not classes:
+        raise InputError("the source has no labels; give them beside its samples")
     if len(classes) < 2:
-        raise InputError(f"the source {config.source} shows only the class {classes[0]!r}; a classifier needs two")
+        raise InputError(
+            f"{domain_in_words(config, 'source')} shows only the class {classes[0]!r}; a classifier needs two"
+        )
     if len(classes) > _MANY_CLASSES and 5 * len(classes) > len(source) and all(map(_is_number, classes)):
         warn_user(
             f"the label takes {len(classes):,} different numbers in {len(source):,} rows: calida classifies, so cut a "
@@ -171,7 +181,7 @@ def read_truth(config: RunConfig, target: Collection, classes: tuple[str, ...]) 
     if config.target_labels is None:
         return None
     words = read_labels(config.target_labels, target, domain_seeds(config, "target"), config.label)
-    return class_indices(words, classes, f"the target {config.target}")
+    return class_indices(words, classes, domain_in_words(config, "target"))
 
 
 def domain_seeds(config: RunConfig, domain: str) -> Seeds:
