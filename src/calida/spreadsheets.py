@@ -49,8 +49,11 @@ def write_csv(path: Path, columns: Sequence[tuple[str, Column]]) -> None:
 
 
 def read_csv(path: Path) -> list[list[str]]:
-    """The rows of a table that `write_csv` wrote; csv.Error or ValueError if it is none."""
-    with path.open(newline="", encoding="utf-8") as file:
+    """The rows of a table that `write_csv` wrote; csv.Error or ValueError if it is none.
+
+    A spreadsheet may have saved it again, with a mark before the text and other line ends.
+    """
+    with path.open(newline="", encoding="utf-8-sig") as file:
         return [[plain_text(cell) for cell in row] for row in csv.reader(file, strict=True)]
 
 

@@ -16,6 +16,11 @@ def plain(text: str) -> str:
     return escape(visible)
 
 
+def counted(count: int, noun: str, plural: str = "") -> str:
+    """A number and what it counts: 1 row, 1,000 rows."""
+    return f"{count:,} {noun if count == 1 else plural or noun + 's'}"
+
+
 def about(seconds: float) -> str:
     """A time that is only roughly known, in words."""
     if seconds < 90:

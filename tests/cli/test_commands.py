@@ -265,7 +265,7 @@ def test_predictions_that_were_sorted_give_no_sample_the_name_of_another(place, 
     for command in ("evaluate", "report"):
         done = calida_command(command, tmp_path / "run")
         assert done.returncode == 2
-        assert "rows were sorted, changed or left out; resuming the run writes it again" in done.stderr
+        assert "were changed, sorted or left out; resuming the run writes it again" in done.stderr
     assert (tmp_path / "run" / "metrics.json").read_bytes() == before
     succeed("adapt", "--resume", "--out", tmp_path / "run", cwd=place)
     assert path.read_text().splitlines() == [header, *rows]

@@ -11,6 +11,7 @@ import typer
 from calida.cli.screen import Screen
 from calida.cli.stopping import terminable
 from calida.errors import InputError
+from calida.terminal import counted
 from calida.workers import Workers
 
 if TYPE_CHECKING:
@@ -25,16 +26,17 @@ def predict_parts(
     """Predictions in parts, and their means."""
     from calida.adaptation import load
     from calida.cli.results import preparation_of
-    from calida.runs import PredictParts
+    from calida.runs import PredictParts, RunFolder
 
     adapted = load(run, "cpu")  # what cannot be is to be known here, not by every worker
+    RunFolder(run).check_models()
     preparation_of(adapted, run)
     if options["sets"] is not None:
         adapted.check_sets(options["sets"])
     work = PredictParts(str(run.resolve()), PredictParts.weights_of(run), device=workers.device, **options)
     count, seconds, means = _make(screen, data, work, out, workers, rows, ("probability", "entropy"))
     screen.say(
-        f"{count:,} predictions in {out}: mean confidence {means['probability']:.1%}, "
+        f"{counted(count, 'prediction')} in {out}: mean confidence {means['probability']:.1%}, "
         f"mean entropy {means['entropy']:.3f} nats"
     )
     summary = {"predictions": str(out), "samples": count, "confidence": means["probability"]}
@@ -49,7 +51,7 @@ def embed_parts(
 
     work = EmbedParts(encoder, device=workers.device, **options)
     count, seconds, _ = _make(screen, source, work, out, workers, rows, ())
-    screen.say(f"{count:,} samples of {source} by {encoder} in {out}, {seconds:.1f} s")
+    screen.say(f"{counted(count, 'sample')} of {source} by {encoder} in {out}, {seconds:.1f} s")
     screen.result({"encoder": encoder, "samples": count, "seconds": seconds, "folder": str(out)})
 
 

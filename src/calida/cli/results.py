@@ -31,6 +31,7 @@ from calida.cli.options import (
 from calida.cli.parts import predict_parts
 from calida.cli.screen import Screen
 from calida.errors import CheckpointError, InputError
+from calida.terminal import counted
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -117,6 +118,7 @@ def predict(
         return
     out = _predictions_file(out or Path("predictions.csv"), data)
     adapted = load(run, device)
+    RunFolder(run).check_models()
     preparation = preparation_of(adapted, run)
     if not preparation.columns:  # images, texts or arrays, which a network reads
         keep_freed_memory()
@@ -186,7 +188,7 @@ def _summarized(
 def _say_summary(screen: Screen, summary: Mapping[str, Any], classes: int) -> None:
     count = summary["samples"]
     screen.say(
-        f"{count:,} predictions in {summary['predictions']}: mean confidence {summary['confidence']:.1%}, "
+        f"{counted(count, 'prediction')} in {summary['predictions']}: mean confidence {summary['confidence']:.1%}, "
         f"mean entropy {summary['entropy']:.3f} nats"
     )
     if "sets" in summary:
@@ -196,9 +198,10 @@ def _say_summary(screen: Screen, summary: Mapping[str, Any], classes: int) -> No
         )
     if "coverage" in summary:
         silent = count - round(summary["coverage"] * count)
+        empty = f"the other {silent:,} have" if silent != 1 else "the other one has"
         screen.say(
             f"An answer for {summary['coverage']:.1%} of them, of which {summary['expected_risk']:.1%} are expected to "
-            f"be wrong; the other {silent:,} have an empty label"
+            f"be wrong; {empty} an empty label"
         )
 
 
@@ -258,9 +261,11 @@ def _evaluate_other(
     from calida.adaptation import load, open_new
     from calida.data import class_indices
     from calida.report import measure_groups
+    from calida.runs import RunFolder
     from calida.uncertainty import measure_answers
 
     adapted = load(run, device)
+    RunFolder(run).check_models()
     preparation = preparation_of(adapted, run)
     loaded = open_new(data, preparation, loading, True, label, "target", check_scale, device)
     truth = class_indices(loaded.collection.labels or (), preparation.classes, data)

@@ -159,6 +159,7 @@ def read_start(config: RunConfig) -> Adapted | None:
     """The classifier of a run before it met its target, with what was recorded of its training, if one is named."""
     if config.start is None:
         return None
+    RunFolder(Path(config.start)).check_models()
     adapted = load(config.start, config.device)
     return adapted if adapted.source_only is None else replace(adapted.source_only, history=adapted.history)
 
@@ -212,6 +213,7 @@ def _finish(
         "trust": trust.to_json(),
         "validators": dict(returned_record(adapted.history).validators),
         "rounds": len(adapted.history),
+        "models": folder.digest_models(),
         "training_seconds": round(seconds, 1),
         **facts,
         "precision": adapted.network.precision,

@@ -21,10 +21,11 @@ from calida.report import RunPredictions
 from calida.runs.config import FORMAT, RunConfig
 from calida.runs.saved_metrics import SavedMetrics
 from calida.spreadsheets import Column, read_csv
-from calida.training import bundle_files, unfinished
+from calida.training import bundle_digest, bundle_files, has_bundle, unfinished
 from calida.validation import RoundRecord
 
-BUNDLES = ("model", "source-only", "checkpoint")
+_MODELS = ("model", "source-only")
+BUNDLES = (*_MODELS, "checkpoint")
 
 
 class FinishedRun(NamedTuple):
@@ -135,6 +136,7 @@ class RunFolder:
         named, rounds, classes = self.read_names(predictions), self.read_rounds(), len(metrics["classes"])
         if predictions.after.target.shape[1] != classes or len(rounds) != metrics["rounds"]:
             raise CheckpointError(f"{self._metrics} is of another run than {self._arrays.name} or {self.rounds.name}")
+        self.check_models(metrics)
         if digest_names(*named) != metrics["names"]:
             raise CheckpointError(
                 f"{self.predictions} is not as the run wrote it: names were changed; resuming the run writes it again",
@@ -143,6 +145,26 @@ class RunFolder:
         if any(len(record.source.class_shares) != classes for record in rounds):
             raise CheckpointError(f"{self.rounds} is of another run than {self._metrics.name}")
         return FinishedRun(config, metrics, predictions, rounds, named)
+
+    def digest_models(self) -> dict[str, str]:
+        """What tells both classifiers of a run from those of another: by the name of their files."""
+        return {name: bundle_digest(self.path, name) for name in _MODELS if has_bundle(self.path, name)}
+
+    def check_models(self, metrics: Mapping[str, Any] | None = None) -> None:
+        """Refuse classifiers of another run. A folder without figures, or with older ones, has nothing to compare."""
+        if metrics is None:
+            try:
+                metrics = self.read_metrics()
+            except CheckpointError:
+                return
+        there = self.digest_models()
+        for name, digest in metrics.get("models", {}).items():
+            if there.get(name, digest) != digest:
+                raise CheckpointError(
+                    f"{self.path / name}.json is of another run than {self._metrics.name}: put its own files back, or "
+                    "resume the run",
+                    "resume",
+                )
 
     def write_arrays(self, predictions: RunPredictions) -> None:
         predictions.save(self._arrays)
@@ -168,7 +190,10 @@ class RunFolder:
             if self.read_metrics()["names"] == digest_names(named_by, names):  # all of them, in their order
                 rows = np.arange(len(names))
             else:
-                places = {name: row for row, name in enumerate(self.read_names(kept)[1])}
+                known = self.read_names(kept)
+                if self.read_metrics()["names"] != digest_names(*known):
+                    return None
+                places = {name: row for row, name in enumerate(known[1])}
                 rows = np.array([places[name] for name in names])
                 if len(places) < len(kept.right):
                     return None
@@ -183,24 +208,51 @@ class RunFolder:
         """What predictions.csv names its samples by, and the names, which are in the order of the predictions.
 
         People open that file in other programs: what has been sorted or filtered there would give samples the names of
-        others, so the probabilities beside the names must be those of the predictions.
+        others, so labels and probabilities beside the names must be those of the predictions.
         """
         probabilities = np.exp(predictions.after.target)  # [N, K]
         try:
             header, *rows = read_csv(self.predictions)
-            written = np.array([row[-probabilities.shape[1] :] for row in rows], float)
-            same = written.shape == probabilities.shape and np.allclose(written, probabilities, rtol=1e-4, atol=1e-30)
+            same = _as_written(header, rows, probabilities)
         except OSError as error:
             raise CheckpointError(f"{self.predictions} cannot be read: {error}") from None
-        except (ValueError, csv.Error):
+        except (ValueError, IndexError, csv.Error):
             same = False
         if not same:
             raise CheckpointError(
-                f"{self.predictions} is not as the run wrote it: rows were sorted, changed or left out; "
-                "resuming the run writes it again",
+                f"{self.predictions} is not as the run wrote it: rows, labels or probabilities were changed, sorted or "
+                "left out; resuming the run writes it again",
                 "resume",
             )
         return header[0], [row[0] for row in rows]
+
+
+def _as_written(header: Sequence[str], rows: Sequence[Sequence[str]], probabilities: np.ndarray) -> bool:
+    """Whether labels and probabilities of predictions.csv are these [N, K], as far as a spreadsheet leaves them."""
+    classes = [name.removeprefix("p_") for name in header[-probabilities.shape[1] :]]
+    sure = probabilities.max(1)
+    wanted = np.column_stack([sure, probabilities])
+    written = np.array([[row[2], *row[-probabilities.shape[1] :]] for row in rows], float)
+    # Spreadsheets may leave three digits of a very small number.
+    if written.shape != wanted.shape or not np.allclose(written, wanted, rtol=1e-4, atol=1e-6):
+        return False
+    best = probabilities.argmax(1).tolist()
+    others = [place for place, row in enumerate(rows) if not _alike(row[1], classes[best[place]])]
+    # Of classes that are equally probable, either may be the label.
+    return all(
+        any(_alike(rows[place][1], classes[one]) for one in np.flatnonzero(probabilities[place] > 0.9999 * sure[place]))
+        for place in others
+    )
+
+
+def _alike(written: str, name: str) -> bool:
+    """Whether a spreadsheet may have made one of the other: true is TRUE there, and 01 is 1."""
+    if written.lower() == name.lower():
+        return True
+    try:
+        return float(written) == float(name)
+    except ValueError:
+        return False
 
 
 def digest_names(named_by: str, names: Sequence[str]) -> str:

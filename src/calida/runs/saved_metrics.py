@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from calida.adaptation import Trust
@@ -67,6 +67,7 @@ class SavedMetrics:
     source_only: SavedSide
     adapted: SavedSide
     place: str = "RUN"
+    models: dict[str, str] = field(default_factory=dict)  # digests of both classifiers, by the name of their files
 
     def __post_init__(self) -> None:
         if len(self.classes) < 2 or len(set(self.classes)) < len(self.classes):

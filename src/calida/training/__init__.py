@@ -24,6 +24,7 @@ from calida.training.round_choice import RoundChoice, RoundChooser, RoundMeasure
 from calida.training.rounds import Run, run_rounds
 from calida.training.store import (
     Bundle,
+    bundle_digest,
     bundle_files,
     has_bundle,
     read_bundle,
@@ -58,6 +59,7 @@ __all__ = [
     "StepTaken",
     "Trainer",
     "build_steps",
+    "bundle_digest",
     "bundle_files",
     "copied_weights",
     "has_bundle",

@@ -59,6 +59,12 @@ def has_bundle(folder: Path, name: str) -> bool:
     return (folder / f"{name}.json").exists()
 
 
+def bundle_digest(folder: Path, name: str) -> str:
+    """The digest that a bundle's JSON states, which `read_bundle` compares with what it reads."""
+    header = read_json(folder / f"{name}.json")
+    return str(header.get("digest")) if isinstance(header, dict) else ""
+
+
 def unfinished(folder: Path) -> str:
     """What to say of a run that was stopped before its end."""
     begun = (folder / "checkpoint.json").exists()
