@@ -1,6 +1,8 @@
 """Writing whole files: over links, devices and pipes."""
 
 import os
+import subprocess
+import sys
 import threading
 from pathlib import Path
 
@@ -29,6 +31,13 @@ def test_a_pipe_is_written_into(tmp_path):
     reader.join(timeout=10)
     assert heard == [b"words"]
     assert pipe.is_fifo()
+
+
+def test_standard_output_that_is_a_pipe_is_written_into():
+    """/dev/stdout is a link to a pipe that has no name of its own."""
+    write = "import pathlib, calida.files as f; f.write_atomically(pathlib.Path('/dev/stdout'), b'words')"
+    done = subprocess.run([sys.executable, "-c", write], capture_output=True, check=True)
+    assert done.stdout == b"words"
 
 
 def test_a_device_stays_one_and_says_when_it_is_full():

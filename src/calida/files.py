@@ -35,11 +35,12 @@ def write_atomically(path: Path, content: bytes) -> None:
     A link stays a link, and what it leads to is written. A device or a pipe is written into, not replaced.
     """
     with writing(path):
-        path = path.resolve() if path.is_symlink() else path
         if path.exists() and not path.is_file() and not path.is_dir():
             with path.open("wb") as stream:
                 stream.write(content)
             return
+        # Not before: /dev/stdout leads to a pipe whose name no file has.
+        path = path.resolve() if path.is_symlink() else path
         handle, temporary = tempfile.mkstemp(prefix=_UNFINISHED, dir=path.parent)
         try:
             with os.fdopen(handle, "wb") as file:
