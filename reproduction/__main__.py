@@ -134,6 +134,7 @@ def reproduce(
     measure = tasks[tables[0].task].measure if tables else "accuracy"
     left = [job for job in study.jobs if job.key not in store.records and finished_record(job, out) is None]
     if left and not smoke:
+        screen.say("Measuring how long this takes.")
         ask_if_long(screen, forecast_seconds(left, runner.jobs, device), len(left), yes)
     failures = run_jobs(screen, study.name, study.jobs, runner, out, store, measure)
     records, shown = store.records, {}

@@ -41,7 +41,7 @@ def test_one_output_is_drawn_anew_and_names_are_escaped(output):
         page = output.shown[-1]
         assert '<progress value="1" max="4">' in page
         assert "&lt;reading&gt;" in page
-        assert "25 % 1 of 4" in page
+        assert "25% 1 of 4" in page
         assert "round 1, &lt;b&gt;0.9&lt;/b&gt;" in page
     assert "<progress" not in output.shown[-1]
     assert "round 1" in output.shown[-1]

@@ -58,7 +58,7 @@ def _bar(task: Task) -> str:
     """One task as a bar, with what it says and how long it has to go."""
     done, total = task.completed, task.total or 1
     left = "" if task.time_remaining is None else f", {task.time_remaining:.0f} s left"
-    words = f"{task.percentage:.0f} % {task.fields.get('rate', '')}{left}"
+    words = f"{task.percentage:.0f}% {task.fields.get('rate', '')}{left}"
     return (
         f"<div><code>{escape(task.description)}</code> "
         f'<progress value="{done:g}" max="{total:g}"></progress> {escape(words)}</div>'

@@ -66,7 +66,7 @@ WORDS = {
     WarningCode.SHARES_MOVED: (
         "Adaptation moved class shares by {moved:.1%} of the target; the source-only classifier doubted {doubt:.1%}. "
         "If its doubts are about right, classes differ in frequency, and adaptation took that for a shift: compare "
-        "both on a few labelled samples."
+        "both on a few labeled samples."
     ),
     WarningCode.SOURCE_LOSS: (
         "Source validation accuracy fell from {before:.1%} to {now:.1%}: adaptation forgot some of the source."
@@ -76,12 +76,12 @@ WORDS = {
         "multiplier at its maximum of {maximum:g}."
     ),
     WarningCode.DOMAINS_APART: (
-        "A classifier can tell the domains apart in {auc:.0%} of pairs: they hardly overlap, so the estimate relies on "
-        "agreement between different classifiers."
+        "Source and target look different to a classifier: it tells them apart in {auc:.0%} of pairs. They hardly "
+        "overlap, so the estimate relies on agreement between different classifiers."
     ),
     WarningCode.CONTESTED: (
-        "{share:.0%} of the target lies in groups that classifiers of other kinds cannot agree on: classes that the "
-        "source does not have, or a shift too large to bridge. Look at these samples first."
+        "Classifiers of other kinds disagree about {share:.0%} of the target: it may have classes that the source does "
+        "not have, or the shift is too large to bridge. Look at these samples first."
     ),
     WarningCode.OUTSIDE: (
         "{share:.0%} of the target lies farther from the source than nearly all held-out source samples: new classes, "
@@ -95,8 +95,9 @@ WORDS = {
         "and the one before it at {before:.0%}."
     ),
     WarningCode.ACCURACY_FALLS: (
-        "Accuracy should fall from {source:.0%} on held-out source to about {target:.0%} on target: the shift is too "
-        "large to bridge, or the target has classes that the source lacks. Label a few samples before you rely on it."
+        "Accuracy is expected to fall from {source:.0%} on held-out source to about {target:.0%} on target: the shift "
+        "is too large to bridge, or the target has classes that the source lacks. Label a few samples before you rely "
+        "on it."
     ),
     WarningCode.LABEL_SHIFT: (
         "Classes seem to differ in frequency: {name} has {source:.0%} of the source and about {target:.0%} of the "

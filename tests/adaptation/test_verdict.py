@@ -108,9 +108,9 @@ def test_no_more_samples_are_to_be_labelled_than_there_are():
 HELPED = {
     "votes": (given(), "4 of 5 checks"),
     "fell back": (given(decision=SOURCE), "as it was before"),
-    "measured gain": (given(measured=labels(0.77, 0.95, 1)), "From 77.0 % to 95.0 % right"),
-    "measured harm": (given(measured=labels(0.95, 0.77, -1)), "From 95.0 % to 77.0 % right"),
-    "measured nothing": (given(measured=labels(0.8, 0.802, 0)), "80.0 % right before and 80.2 % after"),
+    "measured gain": (given(measured=labels(0.77, 0.95, 1)), "From 77.0% to 95.0% right"),
+    "measured harm": (given(measured=labels(0.95, 0.77, -1)), "From 95.0% to 77.0% right"),
+    "measured nothing": (given(measured=labels(0.8, 0.802, 0)), "80.0% right before and 80.2% after"),
     "source recipe": (given(decision=Decision(Returned.SOURCE_ONLY, Reason.SOURCE_RECIPE)), "source alone"),
     "guard off": (given(decision=Decision(Returned.ROUND, Reason.LAST_ROUND, guard=False, round=1)), "off"),
     **{

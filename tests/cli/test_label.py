@@ -65,7 +65,11 @@ def test_a_beginning_of_the_file_will_do_and_samples_of_no_class_are_wrong(place
     succeed("label", run, "--budget", 20, cwd=place)
     fill_in(labels, lambda row: truth[row["path"]] if int(row["number"]) <= 8 else "")
     found = json.loads(succeed("evaluate", run, "--labels", labels, "--json", cwd=place).stdout)["labeled"]
-    assert found["labels"] == 8
+    assert (found["labels"], found["left_empty"]) == (8, 0)
+    fill_in(labels, lambda row: truth[row["path"]] if 2 <= int(row["number"]) <= 9 else "")
+    told = succeed("evaluate", run, "--labels", labels, cwd=place).stderr
+    assert "1 row above the last label is empty." in told
+    assert "by 8 labels, returned" in told
     fill_in(labels, lambda row: "(none)")
     found = json.loads(succeed("evaluate", run, "--labels", labels, "--json", cwd=place).stdout)["labeled"]
     assert found["adapted"]["value"] == 0

@@ -157,12 +157,14 @@ def test_a_design_comes_back_from_json_and_a_wrong_one_is_refused():
 def test_what_cannot_be_estimated_is_said():
     with pytest.raises(InputError, match="at least 1"):
         draw_design(torch.ones(5), 0, generator())
-    with pytest.raises(InputError, match="no label at all"):
+    with pytest.raises(InputError, match="too few labels, or they are not from the top"):
         estimate_from_labels(torch.ones(4).bool(), torch.zeros(4, dtype=torch.long), torch.tensor([9, 9]))
 
 
 def test_whether_an_estimate_held_is_said():
     measured = Estimate(0.7, 0.6, 0.8)
+    few = compare_estimates(Estimate(0.78, 0.75, 0.9), Estimate(0.5, 0.16, 0.81))
+    assert "cannot be refuted by so few labels: they allow anything from 16.0% to 81.0%" in few
     assert "held" in compare_estimates(Estimate(0.78, 0.75, 0.9), measured)
     assert "14 points too high, though" in compare_estimates(Estimate(0.84, 0.79, 0.9), measured)
     assert "did not hold: it is 20 points too high" in compare_estimates(Estimate(0.9, 0.85, 0.95), measured)

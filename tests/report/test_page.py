@@ -159,7 +159,7 @@ def test_the_likeliest_errors_come_first_and_by_class(open_page):
         told = group.locator("li").evaluate_all("all => all.map(one => one.dataset.tip)")
         for tip in told:
             row = next(row for row in rows if tip.startswith(f"{results.names[row]}:"))
-            assert f"probability of {100 * right[row]:.1f} %" in tip
+            assert f"probability of {100 * right[row]:.1f}%" in tip
     by_hand = telling_rows(torch.tensor([0, 1, 0, 0, 1, 0]), torch.tensor([0.9, 0.8, 0.1, 0.5, 0.3, 0.7]))
     assert by_hand.tolist() == [0, 5, 3, 2, 1, 4]
 

@@ -225,7 +225,7 @@ def test_a_fallen_back_run_says_so(open_page):
         page = open_page(results)
         assert "You get the classifier as it was before" in page.locator("#verdict").inner_text()
         page.locator("#facts summary").click()
-        assert page.locator(".facts li").first.inner_text().startswith("Returned is source only")
+        assert page.locator(".facts li").first.inner_text().startswith("Returned: source only (recipe")
         assert page.locator(".tiles .was").count() == 0
         assert "returned: source only" in page.locator("#validators .legend").text_content()
         assert "source only (returned)" in page.locator("#validators th").all_text_contents()

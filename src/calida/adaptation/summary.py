@@ -8,6 +8,7 @@ from html import escape
 from typing import TYPE_CHECKING
 
 from calida.adaptation.verdict import BUDGET, Evidence, Verdict, judge
+from calida.encoders.packaged import PACKAGED
 from calida.run_warnings import RunWarning
 
 if TYPE_CHECKING:
@@ -80,7 +81,7 @@ def _reads(adapted: Adapted, shape: str) -> str:
     if prepared is None:
         return f"arrays of {shape}"
     if prepared.encoder is not None:
-        kind = "images" if prepared.text is None and len(prepared.target.shape) == 3 else "texts"
+        kind = "texts" if prepared.text is not None else _read_by(prepared.encoder.name)
         return f"{kind}, by the encoder {prepared.encoder.name}"
     if prepared.table is not None:
         return f"tables, frames and rows with {len(prepared.table.columns)} columns"
@@ -89,6 +90,14 @@ def _reads(adapted: Adapted, shape: str) -> str:
         if len(prepared.target.shape) == 3
         else f"rows of {shape}"
     )
+
+
+def _read_by(encoder: str) -> str:
+    """What an encoder of this name reads; only the network of hf:REPO, which is not loaded here, could tell."""
+    plain = encoder.partition("@")[0]
+    if plain in PACKAGED:
+        return PACKAGED[plain].reads
+    return "images" if plain.startswith(("timm:", "torchvision:")) else "images or texts"
 
 
 def _visible(text: str) -> str:

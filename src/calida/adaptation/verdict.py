@@ -331,4 +331,6 @@ def _next(evidence: Evidence, use: Answer) -> Action:
     if measured is not None:
         return Action("Look at the likely errors in the report.", f"calida report {run}")
     budget = min(BUDGET, evidence.samples)
-    return Action(f"Label {counted(budget, 'sample')}: this command picks them.", f"calida label {run} --budget {budget}")
+    return Action(
+        f"Label {counted(budget, 'sample')}: this command picks them.", f"calida label {run} --budget {budget}"
+    )

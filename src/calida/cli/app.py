@@ -125,7 +125,7 @@ def recipes(
             table.add_row(key, value, WHEN.get(key, ""))
     screen.show_list(table)
     if name is None:
-        screen.say("Leave --recipe out, and calida for images, consensus for tables, features for an encoder is taken.")
+        screen.say("Without --recipe: calida for images, consensus for tables, features with an encoder.")
         screen.say("Any order: rer-2, brer-0.5, rer-3-gvr. One recipe in full: calida recipes NAME")
     screen.result(values)
 

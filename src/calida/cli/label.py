@@ -10,6 +10,7 @@ import typer
 
 from calida.cli.options import AsJson, Quiet, RunPath
 from calida.cli.screen import Screen
+from calida.terminal import counted
 
 
 def label(
@@ -30,7 +31,7 @@ def label(
 
     screen = Screen(quiet, as_json)
     files, count = write_label_files(run, budget, out, seed)
-    screen.say(f"{count:,} samples to label in {files.sheet}: open it in a browser, or fill in {files.labels}")
-    screen.say("Label as many as you like, from the top. Then:")
+    screen.say(f"{counted(count, 'sample')} to label in {files.sheet}: open it in a browser, or fill in {files.labels}")
+    screen.say("Label from the top, as many as you like. Then:")
     screen.say(f"  calida evaluate {shlex.quote(str(run))} --labels {shlex.quote(str(files.labels))}")
     screen.result({"samples": count, **{name: str(path) for name, path in files._asdict().items()}})

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from rich.console import Console
 
 from calida.launch import is_first
-from calida.terminal import plain, table_of
+from calida.terminal import counted, plain, table_of
 
 if TYPE_CHECKING:
     from calida.progress import TrainingProgress
@@ -80,7 +80,7 @@ class Screen:
     def show_groups(self, groups: Mapping[str, Any]) -> None:
         """Accuracy for each value of a column, measured with labels."""
         table = table_of(title=plain(f"target accuracy (oracle) by {groups['column']}"), title_justify="left")
-        for column in (groups["column"], "rows", "source only", "adapted", "95 % interval"):
+        for column in (groups["column"], "rows", "source only", "adapted", "95% interval"):
             table.add_column(plain(column), overflow="fold", justify="left" if column == groups["column"] else "right")
         for one in groups["groups"]:
             shares = (f"{one[side]:.1%}" for side in ("source_only", "adapted"))
@@ -104,14 +104,20 @@ class Screen:
 
     def show_labeled(self, labeled: Mapping[str, Any]) -> None:
         """What a few labels say of both classifiers, and of the estimate without labels."""
-        for name, side in (("source only", "source_only"), ("adapted", "adapted")):
+        for name, side in (("source only", "source_only"), ("returned", "adapted")):
             found = labeled[side]
             self.console.print(
-                f"[bold]target accuracy by {labeled['labels']:,} labels, {name}[/] {found['value']:.1%} "
+                f"[bold]target accuracy by {counted(labeled['labels'], 'label')}, {name}[/] {found['value']:.1%} "
                 f"({found['low']:.1%} to {found['high']:.1%} at {labeled['level']:.0%})"
             )
         if labeled["of_no_class"]:
-            self.say(f"{labeled['of_no_class']:,} of the labelled samples are of no class that the source has.")
+            self.say(f"{labeled['of_no_class']:,} of the labeled samples are of no class that the source has.")
+        if labeled["left_empty"]:
+            left = counted(labeled["left_empty"], "row")
+            self.say(
+                f"{left} above the last label {'is' if labeled['left_empty'] == 1 else 'are'} empty. Samples that are "
+                "left out because they are hard make these figures too high."
+            )
         self.say(labeled["verdict"])
 
     def show_files(self, folder: Path) -> None:

@@ -11,7 +11,7 @@ import typer
 from calida.cli.options import AsJson, Device, Quiet
 from calida.cli.screen import Screen
 from calida.cli.select import show_selection
-from calida.terminal import about, plain, table_of
+from calida.terminal import about, counted, plain, table_of
 
 if TYPE_CHECKING:
     from calida.studies import RunRecord
@@ -50,8 +50,10 @@ def study(
     runner.check()
     planned, store = plan.jobs(), Results(place / "results")
     left = [one for one in planned.values() if one.key not in store.records and finished_record(one, place) is None]
+    if left:
+        screen.say("Measuring how long this takes.")
     if left and (seconds := forecast_seconds(left, runner.jobs, device)) > _WORTH_TELLING:
-        screen.say(f"{len(left)} runs: {about(seconds)} on this machine.")
+        screen.say(f"{counted(len(left), 'run')}: {about(seconds)} on this machine.")
     failures = run_jobs(screen, plan.name, list(planned.values()), runner, place, store, "accuracy")
     done = {name: store.records[job.key] for name, job in planned.items() if job.key in store.records}
     _show(screen, done)

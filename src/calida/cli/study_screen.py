@@ -13,7 +13,7 @@ from rich.table import Table
 from calida.cli.screen import Screen
 from calida.cli.stopping import terminable
 from calida.studies import Engine, Job, Measure, Outcome, Results, StudyProgress, finished_record
-from calida.terminal import table_of
+from calida.terminal import counted, table_of
 
 
 def run_jobs(
@@ -25,7 +25,7 @@ def run_jobs(
             store.add(known)
     progress = StudyProgress(jobs, out, engine.jobs, measure, store.records)
     left = [job for job in jobs if job.key not in store.records]
-    screen.say(f"{name}: {len(jobs)} runs, {len(jobs) - len(left)} of them finished before")
+    screen.say(f"{name}: {counted(len(jobs), 'run')}, {len(jobs) - len(left)} finished before")
     if not left:
         return {}
 

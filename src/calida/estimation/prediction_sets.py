@@ -89,10 +89,12 @@ class SetCalibration:
         weights = self.ratios[self.labels]
         there, needed = effective_size(weights), level / (1 - level)
         if there < needed * (1 - 1e-9):
+            most = math.floor(100 * there / (there + 1)) / 100
+            lower = f"ask for {most:g} or less, or " if there else ""
             raise InputError(
                 f"prediction sets at {level:g} need {needed:.0f} held-out source samples or more, and there are "
                 f"{len(self.labels):,}, which count as {there:.1f} for the target's class frequencies: "
-                "ask for a lower level, or hold out a larger share with validation"
+                f"{lower}train with more source samples"
             )
         conformal = 1 - weighted_quantile(self.scores, weights, self.ratios, level)
         place = math.ceil(level * len(self.thresholds) - 1e-9) - 1

@@ -34,43 +34,50 @@ def _made(name: str, summary: str, settings: dict[str, Any]) -> Recipe:
 # What a recipe's name may end with: the paper's gradient variance, and the control that tells it from its groups.
 _ENDINGS: dict[str, tuple[str, dict[str, Any]]] = {
     "": ("", {}),
-    "-gvr": (", gradient variance", {"gradient_variance.weight": 1.0}),
-    "-groups": (", the groups of gradient variance alone", {"gradient_variance.groups_only": True}),
+    "-gvr": (", in steps that groups of samples agree on (gradient variance)", {"gradient_variance.weight": 1.0}),
+    "-groups": (
+        ", in the groups of samples that -gvr compares, without comparing them",
+        {"gradient_variance.groups_only": True},
+    ),
 }
+_DOUBTING = "a network that knows its own doubt (Bayesian)"
 
 
 def _paper_recipe(bayesian: bool, order: float, ending: str = "") -> Recipe:
-    kind = "self-training with class-balanced pseudo-labels" if order == math.inf else f"entropy of order {order:.12g}"
+    if order == math.inf:
+        kind = "learns from its own surest answers on target, a share of each class (class-balanced self-training)"
+    else:
+        kind = f"is made sure of its answers on target (entropy of order {order:.12g})"
     words, more = _ENDINGS[ending]
-    summary = f"{'Bayesian' if bayesian else 'point'} network, {kind}{words}"
+    summary = f"{_DOUBTING if bayesian else 'a network'} {kind}{words}"
     settings = {**_entropy_settings(order), **(_BAYESIAN if bayesian else {}), **more}
     return _made(f"{'b' * bayesian}rer-{order:.12g}{ending}", summary, settings)
 
 
 _ANNEALED = _made(
     "annealed",
-    "deterministic-annealing EM: soft labels p^(1/T), T from 1 to 0, the path from order 1 to order inf",
+    "its own answers on target are labels, at first with all their doubt, at last with none (deterministic annealing)",
     {**_entropy_settings(math.inf), "pseudo_labels.temperature": Ramp(1.0, None, 0.0), "normalize": False},
 )
 _DUAL = _made(
     "dual",
-    "entropy of order 1 with dual ascent: the target may be no more certain than source validation",
+    "as rer-1, but no surer of the target than of held-out source (dual ascent on an entropy budget)",
     {**_entropy_settings(1.0), "budget": "source"},
 )
 _SELF_TRAINING = _made(
     "self-training",
-    "class-balanced pseudo-labels of a growing part of the target: the default of trees and lines",
+    "learns from its own surest answers on target, more of them each round: the default of trees and lines",
     # Measured in docs/classifiers.md.
     {"rounds": 5, "order": math.inf, "selection": "class-balanced", "portion": Ramp(0.2, None, 0.8)},
 )
 _MMD = _made(
     "mmd",
-    "features drawn together by maximum mean discrepancy",
+    "draws the features of both domains together (maximum mean discrepancy)",
     {"rounds": 10, "schedule": "joint", "selection": "none", "mmd": 1.0},
 )
 _CALIDA = _made(
     "calida",
-    "an averaged teacher labels what augmented views must agree with; all classes in use, a little entropy",
+    "its answers on changed images must agree with those of an average of past networks (mean teacher)",
     {
         **_entropy_settings(1.0),
         # A step costs and teaches the same on any data: of a large set, an epoch or a round takes a part, and a small
@@ -98,7 +105,7 @@ _CALIDA = _made(
 )
 _FEATURES = _made(
     FEATURES_RECIPE,
-    "for embeddings: sure and varied predictions on target, an averaged teacher, both domains in every step",
+    "for an encoder's features: sure and varied answers on target, averaged over past networks (mean teacher)",
     {
         **_entropy_settings(1.0),
         "pretraining": {"epochs": 20, "learning_rate": 1e-3, "final_rate_fraction": 0.1},
@@ -115,7 +122,7 @@ _FEATURES = _made(
 )
 _CONSENSUS = _made(
     "consensus",
-    "check classifiers of other kinds label the target together; the network learns what they agree on",
+    "classifiers of other kinds label the target together, and the network learns what they agree on",
     {
         **_entropy_settings(math.inf),
         "pretraining": {
@@ -136,8 +143,8 @@ _CONSENSUS = _made(
         "normalize": False,
     },
 )
-_SOURCE = Recipe("source", "point network trained on source only")
-_BSOURCE = _made("bsource", "Bayesian network trained on source only", _BAYESIAN)
+_SOURCE = Recipe("source", "a network that learns from source alone")
+_BSOURCE = _made("bsource", f"{_DOUBTING} and learns from source alone", _BAYESIAN)
 
 RECIPES: dict[str, Recipe] = {
     recipe.name: recipe
@@ -163,14 +170,14 @@ WHEN: dict[str, str] = {
     "source": "you want to know what there is to gain",
     "bsource": "the same, with doubt about the model told apart",
     "rer-1": "you compare with entropy minimisation, and classes are about balanced",
-    "rer-1-gvr": "you study training dynamics",
+    "rer-1-gvr": "you study how training goes",
     "rer-inf": "you want the paper's self-training",
-    "rer-inf-gvr": "you study training dynamics",
+    "rer-inf-gvr": "you study how training goes",
     "brer-1": "as rer-1, with doubt about the model told apart",
-    "brer-1-gvr": "you study training dynamics",
+    "brer-1-gvr": "you study how training goes",
     "brer-inf": "you want the paper's best",
     "brer-inf-gvr": "you run the paper again",
-    "annealed": "pseudo-labels are poor at the start",
+    "annealed": "the first answers on target are poor",
     "dual": "you will act on the probabilities",
     "self-training": "the model is hgb, forest or logistic: the default there",
     "mmd": "you want a baseline to compare with",

@@ -56,13 +56,13 @@ def _percent(share: float, widest: float) -> str:
 
 
 def interval(value: float, low: float, high: float, measured: float | None, summary: str) -> Markup:
-    """From 0 to 100 %: the interval, the estimate in it, and what labels say where they do."""
+    """From 0 to 100%: the interval, the estimate in it, and what labels say where they do."""
     parts = [
         tag("span", class_="band", style=f"left:{_percent(low, 1)};width:{_percent(high - low, 1)}"),
         tag("span", class_="estimate", style=f"left:{_percent(value, 1)}"),
     ]
     if measured is not None:
         parts.append(tag("span", class_="measured", style=f"left:{_percent(measured, 1)}"))
-    marks = [tag("span", f"{mark} %", class_="mark", style=f"left:{mark}%") for mark in (0, 25, 50, 75, 100)]
+    marks = [tag("span", f"{mark}%", class_="mark", style=f"left:{mark}%") for mark in (0, 25, 50, 75, 100)]
     return tag("div", tag("div", *parts, class_="scale"), tag("div", *marks, class_="marks", aria_hidden="true"),
                class_="interval", role="img", aria_label=summary)  # fmt: skip

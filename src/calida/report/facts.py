@@ -7,6 +7,7 @@ from typing import Any
 from calida.estimation import CALIBRATIONS
 from calida.report.run_predictions import ClassifierPredictions
 from calida.report.run_results import RunResults
+from calida.terminal import counted
 from calida.uncertainty import renyi_entropy
 
 _TILES = (
@@ -25,8 +26,8 @@ def sentences(results: RunResults) -> list[str]:
     method = CALIBRATIONS.get(trust.calibration)
     how = f"{trust.calibration} ({method.summary})" if method else trust.calibration
     told = [
-        f"Returned is {trust.returned} of the {recipe}. {trust.reason}",
-        f"Probabilities are calibrated by {how}, at temperature {trust.temperature:.2f}.",
+        f"Returned: {trust.returned} ({recipe}). {trust.reason}",
+        f"Calibration: {how}, temperature {trust.temperature:.2f}.",
         *_calibration(results),
         _entropy(results),
         _classes(results),
@@ -34,7 +35,7 @@ def sentences(results: RunResults) -> list[str]:
     if labeled := results.metrics.get("labeled"):
         found, count = labeled["adapted"], labeled["labels"]
         span = f"{found['low']:.1%} to {found['high']:.1%} at {labeled['level']:.0%}"
-        told.append(f"By {count:,} label{'s' * (count != 1)}, {found['value']:.1%} are right ({span}).")
+        told.append(f"By {counted(count, 'label')}, {found['value']:.1%} are right ({span}).")
         told.append(labeled["verdict"])
     return told
 

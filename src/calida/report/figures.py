@@ -80,10 +80,10 @@ def feature_map(results: RunResults) -> Figure:
         panels.append(Panel(name, plot.draw(summary)))
     caption = (
         "Each dot is a sample, placed by t-SNE so that samples with alike features lie together. Rings are source "
-        "validation in its true class's color, filled dots are target in the predicted class's colour. A good "
-        "adaptation lays dots of a colour onto rings of the same colour."
+        "validation in its true class's color, filled dots are target in the predicted class's color. A good "
+        "adaptation lays dots of a color onto rings of the same color."
     )
-    return Figure("map", "How both domains look to the network", caption, panels, table=_map_table(results))
+    return Figure("map", "How both domains look to the classifier", caption, panels, table=_map_table(results))
 
 
 def _map_table(results: RunResults) -> Table:
@@ -167,8 +167,8 @@ def reliability(results: RunResults) -> Figure:
         panels.append(Panel(title, plot.draw(f"Reliability of {title}, ECE {error:.1%}"), f"ECE {error:.1%}"))
         rows.append([name, domain, f"{error:.2%}", f"{total:.0f}"])
     caption = (
-        "Bars on the diagonal mean that 80 % confidence is right 80 % of the time; under it, over-confident. Above "
-        "each bar is its number of samples; the line through it is the 95 % interval that so few leave. "
+        "Bars on the diagonal mean that 80% confidence is right 80% of the time; under it, over-confident. Above "
+        "each bar is its number of samples; the line through it is the 95% interval that so few leave. "
         f"Probabilities are shown as predictions give them, at temperature {results.trust.temperature:.2f}."
     )
     table = Table(["classifier", "samples of", "ECE", "number"], rows)

@@ -94,7 +94,7 @@ def groups(results: RunResults) -> Figure | None:
         ]
         for one in found
     ]
-    table = Table([column, "rows", "source only (oracle)", "adapted (oracle)", "95 % interval"], rows)
+    table = Table([column, "rows", "source only (oracle)", "adapted (oracle)", "95% interval"], rows)
     legend = [("before", "source only (oracle)"), ("target", "adapted (oracle)")]
     summary = f"Accuracy by {column}, {len(found)} groups; lowest {worst.adapted:.1%} for {worst.group}"
     picture = bar_list(rows_, summary)

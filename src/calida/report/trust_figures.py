@@ -82,7 +82,7 @@ def abstention(results: RunResults) -> Figure:
         curves = [_Curve.of("truth", "counted with labels", unsure, wrong)]
     rows = []
     for coverage in reversed(_COVERAGES):
-        words = "all samples" if coverage == 1 else f"the surest {100 * coverage:.0f} %"
+        words = "all samples" if coverage == 1 else f"the surest {coverage:.0%}"
         told = [(curve, curve.at(coverage), curve.answers(coverage)) for curve in curves]
         bars = [
             Bar(curve.kind, risk, f"{risk:.1%} wrong", f"{risk:.1%} of {count:,} answers wrong, {curve.words}")

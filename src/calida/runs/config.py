@@ -19,6 +19,7 @@ from calida.files import read_toml
 from calida.recipes import DEFAULT_RECIPE
 
 _MOST_WORKERS = 256
+_KINDS = {str: "text", bool: "true or false", int: "a whole number", float: "a number"}
 AUTO_ENCODER, NO_ENCODER = "auto", "none"
 # Of what a run's folder holds; the first had settings without groups, the second no codes, the third no digests.
 _FORMAT, FORMAT = "format", 4
@@ -124,7 +125,7 @@ class RunConfig(RunOptions):
             raise InputError(f"{origin} has an unknown key {unknown[0]!r}; known are {', '.join(known)}")
         for key, value in values.items():
             if key != "settings" and not _fits(value, known[key]):
-                raise InputError(f"{origin} gives {key} as {value!r}, which is not of its kind")
+                raise InputError(f"{key} in {origin} must be {_kind_in_words(known[key])}, not {value!r}")
         settings = values.get("settings", {})
         if not isinstance(settings, Mapping):
             raise InputError(f"{origin} gives settings as {settings!r}; they are a table of names and values")
@@ -136,6 +137,13 @@ def _without_none(settings: Any) -> Any:
     if isinstance(settings, Mapping):
         return {name: _without_none(value) for name, value in settings.items()}
     return "none" if settings is None else settings
+
+
+def _kind_in_words(kind: Any) -> str:
+    if typing.get_origin(kind) is list:
+        return "a list of texts"
+    kinds = typing.get_args(kind) or (kind,)
+    return " or ".join(_KINDS[one] for one in (bool, int, float, str) if one in kinds)
 
 
 def _fits(value: Any, kind: Any) -> bool:

@@ -28,18 +28,25 @@ from calida.files import make_folder, write_atomically
 from calida.json_values import check_seal, read_json, sealed
 from calida.report import SheetItem, picture, render_sheet
 from calida.runs.config import RunConfig
-from calida.runs.data import domain_seeds
+from calida.runs.data import domain_in_words, domain_seeds
 from calida.runs.execution import Metrics, publish
 from calida.runs.folder import RunFolder
 from calida.seeds import Seeds
 from calida.spreadsheets import plain_text, write_csv
 
 FOLDER, _SHEET, _LABELS, _DESIGN = "label", "sheet.html", "labels.csv", "design.json"
-NO_CLASS = "(none)"  # the label of a sample of no class that the source has: no answer about it is right
 _FORMAT = 2
 _LETTERS = 600  # of a text that are shown
 _PIXELS = 224  # of a thumbnail's longer side
 _COLUMNS = 40  # of a table that are shown
+
+
+def no_class_mark(classes: Container[str]) -> str:
+    """The label of a sample of no class that the source has: "(none)", or more brackets where that is a class."""
+    mark = "(none)"
+    while mark in classes:
+        mark = f"({mark})"
+    return mark
 
 
 class LabelFiles(NamedTuple):
@@ -80,7 +87,7 @@ def write_label_files(path: Path, budget: int, out: Path | None = None, seed: in
     }
     make_folder(place)
     key = f"{record['names']} {seed} {len(items)}"
-    page = render_sheet(items, metrics["classes"], NO_CLASS, named_by, config.target, key)
+    page = render_sheet(items, metrics["classes"], no_class_mark(metrics["classes"]), named_by, config.target, key)
     write_atomically(files.design, (json.dumps(sealed(record)) + "\n").encode())
     write_atomically(files.sheet, page.encode())
     numbers, names = [item.number for item in items], [item.name for item in items]
@@ -116,6 +123,7 @@ def evaluate_with_labels(path: Path, labels: Path) -> Metrics:
         "labels": len(given),
         "drawn": len(design.rows),
         "of_no_class": int((truth < 0).sum()),
+        "left_empty": given[-1] - len(given),  # above the last label
         "level": LABEL_LEVEL,
         **{name: asdict(estimate) for name, estimate in found.items()},
         "verdict": compare_estimates(said, found["adapted"]),
@@ -136,7 +144,7 @@ def _show(config: RunConfig, path: Path, names: Sequence[str], rows: Sequence[in
         places = {name: place for place, name in enumerate(target.names)}
         target = target.take([places[name] for name in names if name in places])
     if list(target.names) != list(names):
-        raise InputError(f"the target {config.target} has other samples than when it was run; run it again")
+        raise InputError(f"{domain_in_words(config, 'target')} has other samples than when it was run; run it again")
     shown = target.take(rows)
     return [SheetItem(place + 1, names[row], *_seen(shown, place)) for place, row in enumerate(rows)]
 
@@ -216,13 +224,14 @@ def _class_numbers(words: Sequence[str], classes: Sequence[str], origin: str) ->
         alike = [] if (value := _number(word)) is None else values.get(value, [])
         return alike[0] if word not in classes and len(alike) == 1 else word
 
-    known = [place for place, word in enumerate(words) if word != NO_CLASS or word in classes]
+    no_class = no_class_mark(classes)
+    known = [place for place, word in enumerate(words) if word != no_class]
     truth = torch.full((len(words),), -1)
     if known:
         try:
             truth[known] = class_indices([meant(words[place]) for place in known], classes, origin)
         except InputError as error:
-            raise InputError(f"{error}; for a sample of another class write {NO_CLASS}") from None
+            raise InputError(f"{error}; for a sample of another class write {no_class}") from None
     return truth
 
 
