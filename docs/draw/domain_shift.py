@@ -1,4 +1,4 @@
-"""Four classes whose features turned by 35 degrees: the rule learnt on source, on source, on target, and adapted."""
+"""Four classes whose features turned by 35 degrees: the rule learned on source, on source, on target, and adapted."""
 
 from pathlib import Path
 

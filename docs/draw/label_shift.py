@@ -34,7 +34,7 @@ def draw(folder: Path) -> None:
             axis.fill_between(x, height, color=color, alpha=0.3, linewidth=0)
             axis.plot(x, height, color=color)
         axis.axvline(
-            0, 0, 0.75, color="black", linestyle=":", label=f"border learnt on source: {accuracy(0, share):.1%} right"
+            0, 0, 0.75, color="black", linestyle=":", label=f"border learned on source: {accuracy(0, share):.1%} right"
         )
         if share != 0.5:
             at = border(share)

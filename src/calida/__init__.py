@@ -1,4 +1,4 @@
-"""calida: calibrated domain adaptation. Adapt a classifier to unlabelled data by calibrating its uncertainty."""
+"""calida: calibrated domain adaptation. Adapt a classifier to unlabeled data by calibrating its uncertainty."""
 
 import importlib
 

@@ -1,4 +1,4 @@
-"""The scikit-learn estimator: fit, predict and predict_proba on vectors or frames, with the target unlabelled."""
+"""The scikit-learn estimator: fit, predict and predict_proba on vectors or frames, with the target unlabeled."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _TRANSFORM = (
 
 
 class CalibratedAdapter(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
-    """A scikit-learn classifier that adapts to unlabelled target samples while it is fitted.
+    """A scikit-learn classifier that adapts to unlabeled target samples while it is fitted.
 
     `model` is a network, or the name of another family (logistic, forest, hgb); `estimator` is one of your own with
     `fit(sample_weight)` and `predict_proba`, of which copies are fitted. `settings` overrides values of the recipe; a
@@ -164,7 +164,7 @@ class CalibratedAdapter(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def predict_log_proba(self, X: Any, *, sample_domain: Any = None) -> NDArray[np.float64]:
         """Logarithms of the probabilities, [N, K]."""
-        return _normalised(self._predict(X)).numpy()
+        return _normalized(self._predict(X)).numpy()
 
     def predict_uncertainty(self, X: Any) -> dict[str, NDArray[np.float64]]:
         """Confidence, and entropy = aleatoric + epistemic in nats, each [N]; pandas.DataFrame makes a table of it."""
@@ -309,6 +309,6 @@ def _predict(adapted: Adapted, x: NDArray[np.float32], raw: bool) -> Prediction:
     return prediction[: len(x)]
 
 
-def _normalised(prediction: Prediction) -> Tensor:
+def _normalized(prediction: Prediction) -> Tensor:
     """Log-probabilities in float64, whose rows sum to one as closely as scikit-learn's metrics demand."""
     return prediction.log_probs.double().log_softmax(-1)

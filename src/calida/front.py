@@ -56,7 +56,7 @@ def adapt(
     oracle_labels: Any = None,
     **options: Any,
 ) -> Adapted:
-    """Train on labelled `source`, adapt to unlabelled `target`, and return the classifier.
+    """Train on labeled `source`, adapt to unlabeled `target`, and return the classifier.
 
     Data are whatever `calida adapt` takes: `calida.adapt("photos/", "camera/")`, folders, lists, tables, NumPy files,
     named sets such as "mnist:train:2000", texts; or frames, with `label="column"`. They are prepared by the same code,

@@ -35,7 +35,7 @@ class Seeds:
 
     @contextmanager
     def globally(self, name: str, device: torch.device | str = "cpu") -> Iterator[None]:
-        """Seed torch's global generators inside the block (dropout and initialisers know no other); restore them after.
+        """Seed torch's global generators inside the block (dropout and initializers know no other); restore them after.
 
         `torch.manual_seed` would do, but slowly: it leaves a note, with a stack trace, for every idle backend.
         """

@@ -85,8 +85,8 @@ def test_networks_that_pool_first_bring_every_size_to_maps_of_one_size(name, pix
     model(torch.rand(2, 3, pixels, pixels))
     half, quarter, eighth = (-(-first // share) for share in (2, 4, 8))
     third = {"conv3": [(quarter, eighth)], "conv4": [(quarter, quarter), (quarter, eighth)]}[name]
-    convolved, normalised = zip((first, half), (half, quarter), *third, strict=True)
-    assert sizes == {nn.Conv2d: list(convolved), nn.BatchNorm2d: list(normalised)}
+    convolved, normalized = zip((first, half), (half, quarter), *third, strict=True)
+    assert sizes == {nn.Conv2d: list(convolved), nn.BatchNorm2d: list(normalized)}
 
 
 def test_conv3_is_compact_pooled_first():

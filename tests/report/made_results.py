@@ -24,14 +24,14 @@ HOSTILE = '<img src=x onerror="document.title=1">'
 CLASSES = ["plain", HOSTILE, "c&d"]
 
 
-def normalise(logits):
+def normalize(logits):
     return logits - np.log(np.exp(logits).sum(1, keepdims=True))
 
 
 def view(rng, labels, target_labels, sharpness, temperature=1.0, point=False):
     def log_probs(truth):
         logits = rng.normal(size=(len(truth), 3)) + sharpness * np.eye(3)[truth]
-        return normalise(logits / temperature).astype(np.float32)
+        return normalize(logits / temperature).astype(np.float32)
 
     validation, target = log_probs(labels), log_probs(target_labels)
     share = np.zeros(len(target)) if point else rng.uniform(0.1, 0.3, len(target))
@@ -86,14 +86,18 @@ def make(
     before = view(rng, labels, target_labels, sharpness[0], point=point)
     after = view(rng, labels, target_labels, sharpness[1], temperature, point)
     if fell_back or not adapted:  # the same network, calibrated
-        validation, target = (normalise(part / temperature) for part in (before.validation, before.target))
+        validation, target = (normalize(part / temperature) for part in (before.validation, before.target))
         parts = uncertainty(target, before.uncertainty[:, 2] / before.uncertainty[:, 0])
         after = ClassifierPredictions(np.array(temperature), validation, target, parts, before.map)
     shown = np.concatenate([np.flatnonzero(after.target.argmax(1) == label)[:12] for label in range(3)])
     pictures = rng.integers(0, 256, (len(shown), 3, 8, 8)).astype(np.uint8) if images else np.zeros(0, np.uint8)
     truth = target_labels if truth_known else np.zeros(0, np.int64)
     right = rng.uniform(0.3, 1.0, 90).astype(np.float32) if judged else np.zeros(0, np.float32)
-    predictions = RunPredictions(before, after, labels, np.arange(20), np.arange(30), shown, pictures, truth, right)
+    by_domain = np.arange(10, 26) if images else np.zeros(0, np.int64)
+    compared = rng.integers(0, 256, (len(by_domain), 3, 8, 8)).astype(np.uint8)
+    predictions = RunPredictions(
+        before, after, labels, np.arange(20), np.arange(30), shown, pictures, truth, right, by_domain, compared
+    )
     phases = [("pretrain", 0), ("pretrain", 1), *([("adapt", 0), ("adapt", 1)] if adapted else [])]
     rounds = [record(phase, index, truth_known, phase == "pretrain" or not fell_back) for phase, index in phases]
     decision = DECISIONS[returned or (Returned.ROUND if adapted and not fell_back else Returned.SOURCE_ONLY)]

@@ -12,7 +12,7 @@ from made_results import HOSTILE, make
 from scipy.stats import binomtest
 
 from calida.report import RunPredictions, RunResults, compute_metrics, judge_results, render
-from calida.report.run_predictions import ClassifierPredictions, flatten, telling_rows
+from calida.report.run_predictions import ClassifierPredictions, flatten, rows_by_domain, telling_rows
 from calida.report.svg import nice_ticks, tag
 from calida.run_warnings import RunWarning, WarningCode
 from calida.seeds import Seeds
@@ -56,6 +56,26 @@ def test_every_figure_has_content(open_page, kind):
     assert sum(int(cell) for cell in cells if cell.isdecimal()) == 20 + 30 * sides
     assert page.locator("#samples .group").count() == 3
     assert (page.locator("#samples img").count() > 0) == kind.get("images", True)
+    assert page.locator("#domains img").count() == (16 if kind.get("images", True) else 0)
+
+
+def test_images_that_look_least_like_the_source_come_first(open_page):
+    page = open_page(make())
+    names = [one.get_attribute("alt") for one in page.locator("#domains img").all()]
+    rows = [int(re.search(r"/(\d+)\.png", name)[1]) for name in names]
+    assert rows == [*range(25, 17, -1), *range(10, 18)]
+    assert page.locator("#domains h4").all_text_contents() == ["Least like the source", "Most like the source"]
+
+
+def test_samples_by_domain_are_both_ends_of_those_that_were_asked():
+    scores = torch.rand(40, generator=torch.Generator().manual_seed(0))
+    scores[::3] = torch.nan
+    rows = rows_by_domain(scores)
+    known = sorted((float(score), row) for row, score in enumerate(scores) if score == score)
+    assert rows.tolist() == [row for _, row in known[:8] + known[-8:]]
+    assert rows_by_domain(torch.full((5,), torch.nan)).tolist() == []
+    assert rows_by_domain(torch.tensor([0.3, 0.1, 0.2])).tolist() == [1, 0]
+    assert rows_by_domain(None).tolist() == []
 
 
 def unfold(page):

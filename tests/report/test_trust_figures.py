@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from made_results import HOSTILE, make, normalise
+from made_results import HOSTILE, make, normalize
 
 from calida.estimation import Agreement
 from calida.report import judge_results, render
@@ -140,7 +140,7 @@ def test_reliability_shows_calibrated_beside_raw():
     results = make(sharpness=(1.0, 2.0), temperature=0.6)
     calibrated = results.predictions.after.target.astype(float)
     told = {(name, domain): percent(error) for name, domain, error, _ in reliability(results).table.rows}
-    raw = normalise(0.6 * calibrated)
+    raw = normalize(0.6 * calibrated)
     assert told["adapted", "target (oracle)"] == pytest.approx(ece(calibrated, results.truth), abs=5.1e-5)
     assert told["adapted", "target, not calibrated (oracle)"] == pytest.approx(ece(raw, results.truth), abs=5.1e-5)
     assert told["adapted", "target (oracle)"] != told["adapted", "target, not calibrated (oracle)"]

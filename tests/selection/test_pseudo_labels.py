@@ -70,7 +70,7 @@ def test_class_balance_gives_every_predicted_class_its_share():
 
 
 def test_reweighting_helps_the_class_that_the_model_finds_hard():
-    """Class 1 never reaches 0.6; a sample between the classes goes to it once confidences are normalised."""
+    """Class 1 never reaches 0.6; a sample between the classes goes to it once confidences are normalized."""
     probs = torch.tensor([[0.99, 0.01], [0.98, 0.02], [0.55, 0.45], [0.45, 0.55], [0.46, 0.54], [0.48, 0.52]])
     plain, weighted = (select(probs.log(), 0.34) for select in (select_class_balanced, select_reweighted))
     assert int(plain.labels[2]) == 0

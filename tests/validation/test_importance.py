@@ -74,9 +74,9 @@ def slow_risk(losses, weights):
 def test_risk_against_a_loop(rows):
     losses, weights = losses_and_weights(rows)
     assert weighted_risk(losses, weights) == pytest.approx(slow_risk(losses, weights), abs=1e-10)
-    # With weights of mean 1 the control variate is nothing, and the self-normalised mean is left.
+    # With weights of mean 1 the control variate is nothing, and the self-normalized mean is left.
     expected = float((weights * losses).sum() / weights.sum())
-    assert weighted_risk(losses, weights, normalised=True) == pytest.approx(expected, abs=1e-10)
+    assert weighted_risk(losses, weights, normalized=True) == pytest.approx(expected, abs=1e-10)
 
 
 def test_risk_agrees_with_skada(skada_metrics):
@@ -120,25 +120,25 @@ def test_equal_weights_give_the_plain_mean(rows, weight):
     losses, _ = losses_and_weights(rows)
     equal = torch.full((rows,), weight, dtype=torch.float64)
     assert weighted_risk(losses, equal) == pytest.approx(weight * float(losses.mean()), abs=1e-12)
-    assert weighted_risk(losses, equal, normalised=True) == pytest.approx(float(losses.mean()), abs=1e-12)
+    assert weighted_risk(losses, equal, normalized=True) == pytest.approx(float(losses.mean()), abs=1e-12)
 
 
 @pytest.mark.parametrize("largest", [1e-200, 1e-6, 17.0, 1e308])
-def test_normalised_risk_does_not_depend_on_the_scale_of_weights(largest):
+def test_normalized_risk_does_not_depend_on_the_scale_of_weights(largest):
     """Up to weights whose sum is too large for a float."""
     losses, weights = losses_and_weights()
-    expected = weighted_risk(losses, weights, normalised=True)
+    expected = weighted_risk(losses, weights, normalized=True)
     scaled = weights / weights.max() * largest
-    assert weighted_risk(losses, scaled, normalised=True) == pytest.approx(expected, abs=1e-10)
+    assert weighted_risk(losses, scaled, normalized=True) == pytest.approx(expected, abs=1e-10)
 
 
 def test_risk_is_linear_in_the_losses():
     losses, weights = losses_and_weights()
-    for normalised in (False, True):
-        value = weighted_risk(losses, weights, normalised)
-        assert weighted_risk(3 * losses, weights, normalised) == pytest.approx(3 * value)
+    for normalized in (False, True):
+        value = weighted_risk(losses, weights, normalized)
+        assert weighted_risk(3 * losses, weights, normalized) == pytest.approx(3 * value)
         # a constant loss has a known risk: the control variate takes the error of mean(w) out
-        assert weighted_risk(losses + 2, weights, normalised) == pytest.approx(value + 2)
+        assert weighted_risk(losses + 2, weights, normalized) == pytest.approx(value + 2)
 
 
 def test_risk_on_source_estimates_that_on_target_with_less_variance():

@@ -1,4 +1,4 @@
-"""Adapting on arrays: labelled source and unlabelled target in, an adapted classifier out."""
+"""Adapting on arrays: labeled source and unlabeled target in, an adapted classifier out."""
 
 from calida.adaptation.adapt import adapt, adapt_with
 from calida.adaptation.adapted import Adapted, Trust, load

@@ -1,4 +1,4 @@
-"""`adapt` on arrays: labelled source and unlabelled target in, an adapted classifier out."""
+"""`adapt` on arrays: labeled source and unlabeled target in, an adapted classifier out."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def adapt(
     sample_weight: Array | None = None,
     **options: Any,
 ) -> Adapted:
-    """Train on labelled `source` (x, y), adapt to unlabelled `target`, and return the classifier.
+    """Train on labeled `source` (x, y), adapt to unlabeled `target`, and return the classifier.
 
     Samples are vectors [N, D], images [N, H, W], [N, C, H, W] or [N, H, W, C], or data frames with columns of any kind;
     labels are 0..K-1, or words. `options` are those of `RunOptions` (seed, device, backbone, validation, choice,
@@ -76,7 +76,7 @@ def adapt(
 
     `sample_weight`, [N], says how much each source sample counts: one of weight 2 as if it were there twice, one of
     weight 0 as if it were not there. `class_weight` does so for whole classes, "balanced" for the same total each.
-    Weights are of what is learnt; source validation and check classifiers count each sample once.
+    Weights are of what is learned; source validation and check classifiers count each sample once.
 
     `oracle_labels` are the target's true labels, if known: they only add "oracle" figures to the history and never
     reach training.

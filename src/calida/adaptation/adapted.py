@@ -18,6 +18,7 @@ from calida.adaptation.summary import as_html, as_text
 from calida.data import (
     Loaded,
     Loading,
+    Preparation,
     SavedPreparation,
     Scale,
     Values,
@@ -112,10 +113,11 @@ class Adapted:
     source_only: Adapted | None = None  # the same classifier before it met the target
     preparation: SavedPreparation | None = None  # how its data were read from files or data frames, if they were
     trust: Trust | None = None
-    predictions: DomainPredictions | None = field(default=None, repr=False)  # made when it was trained, not saved
-    set_calibration: SetCalibration | None = field(default=None, repr=False)
-    right: Tensor | None = field(default=None, repr=False)  # how likely each answer on target is right, not saved
     class_names: tuple[str, ...] = ()  # where they were given with arrays; those of files are in the preparation
+    set_calibration: SetCalibration | None = field(default=None, repr=False)
+    predictions: DomainPredictions | None = field(default=None, repr=False)  # made when it was trained, not saved
+    right: Tensor | None = field(default=None, repr=False)  # how likely each answer on target is right, not saved
+    domain_scores: Tensor | None = field(default=None, repr=False)  # how unlike the source each sample is, not saved
 
     def __repr__(self) -> str:
         return as_text(self)
@@ -170,10 +172,8 @@ class Adapted:
             said = self.predict(loaded.samples, num_samples, batch_size, monte_carlo_dropout, raw, on_mismatch="ignore")
             return replace(said, names=loaded.collection.names)
         inputs = as_inputs(_one_image(x, self.network.input_shape), "the input")
-        if isinstance(inputs, Tensor) and self._is_of_another_size(inputs):
-            assert self.preparation is not None
-            fitting = self.preparation.target.for_values(Values.of(inputs))
-            inputs = inputs if fitting is None else fitting(inputs)
+        if isinstance(inputs, Tensor) and (steps := self._resizing(inputs)) is not None:
+            inputs = steps(inputs)
         if tuple(inputs.shape[1:]) != self.network.input_shape:
             raise InputError(f"samples have shape {tuple(inputs.shape[1:])}; this classifier reads {self._input()}")
         trained_on = "the source that this classifier was trained on"
@@ -202,12 +202,13 @@ class Adapted:
             return prediction
         return replace(prediction, right=right_by_confidence(self.trust.worth, prediction.confidence))
 
-    def _is_of_another_size(self, samples: Tensor) -> bool:
-        """Whether these are images that can be brought to the size which the network reads."""
-        shape = self.network.input_shape
-        if self.preparation is None or len(shape) != 3 or samples.ndim != 4 or self.preparation.target.shape != shape:
-            return False
-        return tuple(samples.shape[1:]) != shape
+    def _resizing(self, samples: Tensor) -> Preparation | None:
+        """What brings images of another size to the one that the network reads."""
+        shape, before = self.network.input_shape, tuple(samples.shape[1:])
+        if self.preparation is None or len(shape) != 3 or len(before) != 3 or before == shape:
+            return None
+        known = self.preparation.target
+        return known.for_values(Values.of(samples)) if known.shape == shape else None
 
     def _input(self) -> str:
         if self.preparation is None or self.preparation.encoder is None:
@@ -277,7 +278,7 @@ class Adapted:
 
 
 def _one_image(x: Any, shape: tuple[int, ...]) -> Any:
-    """A single colour image [H, W, C] as an array of one, which a classifier of images would read as H grey ones."""
+    """A single color image [H, W, C] as an array of one, which a classifier of images would read as H gray ones."""
     given: tuple[int, ...] = tuple(getattr(x, "shape", ()))
     return x[None] if len(shape) == 3 and len(given) == 3 and given[-1] in _COLORS else x
 
@@ -346,5 +347,4 @@ def read_adapted(folder: Path, name: str, device: torch.device | str | None, bac
     classifier.eval().to(choose_device(device))
     if isinstance(classifier, Classifier) and not has_bf16(classifier.device):
         classifier.precision = "fp32"  # which is faster here, and rounds less
-    adapted = Adapted(classifier, network, recipe, seed, history, None, preparation, trust, set_calibration=sets)
-    return replace(adapted, class_names=saved.class_names)
+    return Adapted(classifier, network, recipe, seed, history, None, preparation, trust, saved.class_names, sets)

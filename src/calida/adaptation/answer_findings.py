@@ -90,7 +90,7 @@ def _certainty(start: RoundRecord, predictions: DomainPredictions) -> list[RunWa
 
 
 def _weakness(start: RoundRecord, predictions: DomainPredictions, temperature: float) -> list[RunWarning]:
-    """A classifier that has not learnt the source, or is surer of the target than it is right on source."""
+    """A classifier that has not learned the source, or is surer of the target than it is right on source."""
     accuracy = start.source.accuracy
     confidence = float(predictions.target.tempered(temperature).confidence.mean())
     found = []

@@ -43,7 +43,7 @@ def encode(
 
 
 def load_encoded(encoded: Encoded, preparation: Preparation, encoder: Encoder) -> Loaded:
-    """Standardised features, and what was done in words."""
+    """Standardized features, and what was done in words."""
     size = f" at {encoder.input.size} pixels" if isinstance(encoder.input, ImageInput) else ""
     notes = [
         f"{len(encoded.domain):,} {encoded.kind} read by the pre-trained encoder {encoder.name}{size}",

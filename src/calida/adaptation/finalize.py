@@ -76,7 +76,8 @@ class Finalized:
 
     trust: Trust
     predictions: DomainPredictions
-    right: Tensor | None  # [T], where check classifiers were asked
+    right: Tensor | None = None  # [T], where check classifiers were asked
+    domain_scores: Tensor | None = None  # [T], how much each looks like the target and not the source, likewise
 
 
 @dataclass(frozen=True)
@@ -131,13 +132,14 @@ def finalize(
     agreements = () if estimate is None else estimate.agreements
     trust = Trust(temperature, named, accuracy, chosen.decision, tuple(every), agreements=agreements)
     if estimate is None or chosen.checks is None:
-        return Finalized(trust, predictions, None)
+        return Finalized(trust, predictions)
     confidence = predictions.target.tempered(temperature).confidence
     votes = chosen.checks.by_sample(estimate, len(predictions.target))
     right = probability_right(votes, confidence, accuracy.value)
     by_class = _by_class(right, predictions.target.labels, domains.num_classes)
     worth = worth_of_confidence(confidence, right)
-    return Finalized(replace(trust, by_class=by_class, worth=worth), predictions, right)
+    domain_scores = chosen.checks.domain_scores_of(len(predictions.target))
+    return Finalized(replace(trust, by_class=by_class, worth=worth), predictions, right, domain_scores)
 
 
 def _by_class(right: Tensor, labels: Tensor, classes: int) -> tuple[float | None, ...]:
@@ -260,17 +262,17 @@ def _check_features(run: Finished, domains: Domains, predictions: DomainPredicti
 def _move_logits(run: Finished, decision: Decision, offsets: Tensor | None) -> Decision:
     """Give a classifier the target's class shares, for its probabilities rest on them.
 
-    A source-only one where nothing else differs, an adapted one that learnt from classes drawn equally often where
+    A source-only one where nothing else differs, an adapted one that learned from classes drawn equally often where
     they are not.
     """
     if offsets is not None:
         run.model.move_logits(offsets)
     if returned_record(run.history).phase == SOURCE_PHASE:
         return decision
-    learnt = _learned_prior_offsets(run.history, run.recipe, len(run.predictor.target))
-    if learnt is None:
+    learned = _learned_prior_offsets(run.history, run.recipe, len(run.predictor.target))
+    if learned is None:
         return decision
-    run.model.move_logits(learnt)
+    run.model.move_logits(learned)
     return replace(decision, weighs_classes=True)
 
 

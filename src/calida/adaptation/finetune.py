@@ -153,7 +153,7 @@ def _network(adapted: Network, tuning: Tuning) -> Network:
 
 
 def _mapped(adapted: dict[str, Tensor], classifier: Classifier, standardized: Preparation) -> dict[str, Tensor]:
-    """The state of a linear classifier on standardised features, as that of the whole network."""
+    """The state of a linear classifier on standardized features, as that of the whole network."""
     gain, offset = (torch.tensor(part, dtype=torch.float64) for part in (standardized.gain, standardized.offset))
     known = gain > 0
     # A feature that was constant was taken for nothing: an immense spread does the same.

@@ -50,7 +50,7 @@ def fitted_recipe(recipe: Recipe) -> Recipe:
 
 
 def blank_classifier(network: Network, seeds: Seeds, backbone: nn.Module | None = None) -> AnyClassifier:
-    """A classifier before it has learnt, or is filled with what another has."""
+    """A classifier before it has learned, or is filled with what another has."""
     if network.model == NETWORK:
         return build_classifier(network, seeds, backbone)
     if network.model not in (OWN, *FAMILIES):

@@ -29,21 +29,21 @@ def open_new(
     given: Any,
     preparation: SavedPreparation,
     loading: Loading | None = None,
-    labelled: bool = False,
+    labeled: bool = False,
     label: str | None = None,
     domain: str = "target",
     check_scale: bool = True,
     device: torch.device | str | None = None,
 ) -> Loaded:
     """New data by name, frames, rows, texts or images, read and prepared as this domain's data were."""
-    collection = read_new(given, preparation, labelled, label)
+    collection = read_new(given, preparation, labeled, label)
     return prepare_new(collection, preparation, loading or Loading(), domain, check_scale, device)
 
 
 def read_new(
     given: Any,
     preparation: SavedPreparation,
-    labelled: bool = False,
+    labeled: bool = False,
     label: str | None = None,
     rows: RowRange | None = None,
 ) -> Collection:
@@ -51,12 +51,12 @@ def read_new(
     row_id = None if preparation.table is None else preparation.table.id
     choice = ColumnChoice(label=label or preparation.label, id=row_id, text=preparation.text)
     if rows is not None:
-        return read_collection(given, Seeds(0), labelled, choice, preparation.table, rows)
+        return read_collection(given, Seeds(0), labeled, choice, preparation.table, rows)
     # Words in a list are names of files, unless it is texts that the encoder reads.
     texts = (
         not is_named(given) and preparation.encoder is not None and same_encoder(preparation.encoder).reads == "texts"
     )
-    return collect(given, Seeds(0), labelled, choice, preparation.table, texts=texts)
+    return collect(given, Seeds(0), labeled, choice, preparation.table, texts=texts)
 
 
 def prepare_new(

@@ -48,6 +48,7 @@ class PanelChecks:
     apart: float
     findings: tuple[RunWarning, ...]
     seen: PanelRows
+    domain_scores: Tensor = field(repr=False)  # [t] how much each looks like a target sample; nan if not asked
 
     def of(self, predictions: DomainPredictions) -> DomainPredictions:
         """What a classifier says of the samples that the panel was asked about."""
@@ -63,6 +64,12 @@ class PanelChecks:
         votes = estimate.by_sample.mean().repeat(count)
         votes[self.seen.target] = estimate.by_sample
         return votes
+
+    def domain_scores_of(self, count: int) -> Tensor:
+        """How much each of so many target samples looks like one, 0 to 1; nan where nobody was asked: [T]."""
+        scores = torch.full((count,), torch.nan)
+        scores[self.seen.target] = self.domain_scores
+        return scores
 
 
 def fit_panel_checks(x: PanelFeatures, num_classes: int, seeds: Seeds) -> PanelChecks:
@@ -100,7 +107,7 @@ def _fit(x: PanelFeatures, num_classes: int, seeds: Seeds) -> PanelChecks:
     )
     gap = domain_gap(x.source, x.target, seeds)
     panel = fit_panel(x.source, x.labels, x.validation, x.validation_labels, x.target, num_classes, seeds)
-    return PanelChecks(panel, gap.apart, tuple(_findings(x, panel, gap.auc, seeds)), seen)
+    return PanelChecks(panel, gap.apart, tuple(_findings(x, panel, gap.auc, seeds)), seen, gap.scores)
 
 
 def _some(count: int, seeds: Seeds, name: str) -> Tensor:

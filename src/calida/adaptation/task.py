@@ -56,7 +56,7 @@ from calida.validation import DomainPredictions, Predictor, RoundRecord, collaps
 
 @dataclass(frozen=True)
 class Task:
-    """What is to be learnt, from what, and how results are judged."""
+    """What is to be learned, from what, and how results are judged."""
 
     options: RunOptions
     domains: Domains
@@ -164,6 +164,7 @@ class Task:
             adapted,
             predictions=done.predictions,
             right=done.right,
+            domain_scores=done.domain_scores,
             set_calibration=SetCalibration.of(done.predictions, done.trust.accuracy.value),
         )
 

@@ -1,4 +1,4 @@
-"""How much each labelled sample counts: weights of samples and of classes, as one weight a sample."""
+"""How much each labeled sample counts: weights of samples and of classes, as one weight a sample."""
 
 from __future__ import annotations
 

@@ -41,14 +41,14 @@ def adapt(
     source: Annotated[
         str | None,
         typer.Option(
-            help="Labelled data: class folders, a list, .npz, a table, or a named set such as mnist:2000.",
+            help="Labeled data: class folders, a list, .npz, a table, or a named set such as mnist:2000.",
             rich_help_panel="Data",
         ),
     ] = None,
     target: Annotated[
         str | None,
         typer.Option(
-            help="Unlabelled data of the same kinds; folder names are not read as labels.", rich_help_panel="Data"
+            help="Unlabeled data of the same kinds; folder names are not read as labels.", rich_help_panel="Data"
         ),
     ] = None,
     recipe: Annotated[
@@ -199,7 +199,7 @@ def adapt(
     quiet: Quiet = False,
     as_json: AsJson = False,
 ) -> None:
-    """Adapt a classifier from labelled source data to unlabelled target data.
+    """Adapt a classifier from labeled source data to unlabeled target data.
 
     Example: calida adapt --source photos --target camera
     """

@@ -27,7 +27,7 @@ app = typer.Typer(
     no_args_is_help=True,
     context_settings={"help_option_names": ["-h", "--help"]},
     rich_markup_mode="rich",
-    help="Adapt a classifier to new, unlabelled data, and see whether to trust it.\n\nTry [bold]calida demo[/] first: "
+    help="Adapt a classifier to new, unlabeled data, and see whether to trust it.\n\nTry [bold]calida demo[/] first: "
     "real images, no download, under two minutes.",
 )
 

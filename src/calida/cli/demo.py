@@ -37,13 +37,13 @@ def demo(
             help="Show a pre-trained encoder, on parts of photographs that packages carry or on your folders.",
         ),
     ] = False,
-    source: Annotated[str | None, typer.Option(help="With --photos: your folder of labelled class folders.")] = None,
+    source: Annotated[str | None, typer.Option(help="With --photos: your folder of labeled class folders.")] = None,
     target: Annotated[str | None, typer.Option(help="With --photos: your folder of other images.")] = None,
     seed: Annotated[int, typer.Option(help="Another seed, another run.")] = 0,
     quiet: Quiet = False,
     as_json: AsJson = False,
 ) -> None:
-    """Adapt from 5,000 MNIST digits to 1,797 unlabelled UCI digits: real data, no download, no network.
+    """Adapt from 5,000 MNIST digits to 1,797 unlabeled UCI digits: real data, no download, no network.
 
     The UCI labels are used once, at the end, to show what was gained. With --photos, an encoder reads photographs.
     """
@@ -64,7 +64,7 @@ def demo(
 def _digits(screen: Screen, folder: RunFolder, seed: int) -> Metrics:
     from calida.runs import RunConfig
 
-    screen.say("Labelled: 5,000 MNIST digits of 28 x 28 pixels. Unlabelled: 1,797 UCI digits of 8 x 8 pixels.")
+    screen.say("Labeled: 5,000 MNIST digits of 28 x 28 pixels. Unlabeled: 1,797 UCI digits of 8 x 8 pixels.")
     _replace_earlier(folder, DEMO["source"], DEMO["target"])
     metrics = run_config(screen, RunConfig().changed({**DEMO, "seed": seed}), folder.path, False, command_line())
     before, after = (metrics[side]["oracle"] for side in ("source_only", "adapted"))
@@ -104,7 +104,7 @@ def _photographs(screen: Screen, folder: RunFolder, source: str | None, target: 
     first, second = write_parts(folder.path / _IMAGES, Seeds(seed))
     classes = sorted(path.name for path in first.iterdir())
     screen.say(
-        f"Labelled: parts of the left halves of {len(classes)} photographs ({', '.join(classes)}). Unlabelled: parts "
+        f"Labeled: parts of the left halves of {len(classes)} photographs ({', '.join(classes)}). Unlabeled: parts "
         "of their right halves, made to look badly printed."
     )
     given = {"source": str(first), "target": str(second), "target_labels": "inside"}

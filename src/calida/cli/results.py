@@ -208,7 +208,7 @@ def _say_summary(screen: Screen, summary: Mapping[str, Any], classes: int) -> No
 def evaluate(
     run: RunPath,
     data: Annotated[
-        str | None, typer.Argument(metavar="[DATA]", help="Other labelled data; by default the run's own target.")
+        str | None, typer.Argument(metavar="[DATA]", help="Other labeled data; by default the run's own target.")
     ] = None,
     target_labels: TargetLabels = None,
     labels: Annotated[

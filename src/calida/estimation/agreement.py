@@ -41,7 +41,7 @@ def estimate_by_agreement(
     """From the panel and the classifier's labels on source validation and target: [V], [T].
 
     Each member g gives two estimates of the accuracy of f: the share of its accuracy on source that agreement keeps on
-    target, and that accuracy less what agreement loses. Where labels are hard to tell, classifiers that have learnt
+    target, and that accuracy less what agreement loses. Where labels are hard to tell, classifiers that have learned
     the same agree more often than they are right; both forms take that off. A third is what probability the panel
     gives to the label of f on average. The mean of the three is taken. Either both domains share a scale or each has
     its own: whoever sees them on the wrong one agrees with nobody, so the view that agrees more is believed. Where the

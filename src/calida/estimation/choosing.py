@@ -23,7 +23,7 @@ class _Margins(NamedTuple):
 # against it is enough. On real shifts of tables (seed 0, 84 of today's 87), gains of 2, 3 and 4 standard errors at a
 # loss of 0 all leave a mean gain of 2.4 points; they harm 8, 6 and 5 % of the tasks.
 _TAUGHT = _Margins(4, 0)
-# One that has learnt from the source alone errs as the source-only classifier does. From photographs to paintings it
+# One that has learned from the source alone errs as the source-only classifier does. From photographs to paintings it
 # put an adapted classifier 3 to 6 points (3 to 5 standard errors) under source-only that was 10 to 13 points better.
 _UNTAUGHT = _Margins(1, 10)
 # A classifier that the panel has taught agrees with it by construction. Over 60 real shifts (seed 0), it gained half of
@@ -43,7 +43,7 @@ def choose_by_agreement(
     A classifier that the panel has `taught` agrees with it by construction. There it also has to pay by how sure the
     panel is of the answers that changed, and by what such sureness was worth on held-out source: where columns say
     little of the label, the panel is hardly surer of its own answers, and no more often right. What adapted is worth
-    is not all believed then. What is returned instead of source-only is not put below it: a panel that has learnt from
+    is not all believed then. What is returned instead of source-only is not put below it: a panel that has learned from
     the source alone sees its errors in all that differs from it.
     """
     candidates = {

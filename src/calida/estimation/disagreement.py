@@ -5,7 +5,7 @@ one that disagrees most with it on target. If the truth is no worse than that cr
 
     accuracy_t >= accuracy_s - (agreement_s - agreement_t) - sqrt((n_s + 4 n_t) ln(1 / delta) / (2 n_s n_t)).
 
-Critics minimise -log p_y on source and -log(1 - p_y) on target, y being the label of f. Half of the samples train them,
+Critics minimize -log p_y on source and -log(1 - p_y) on target, y being the label of f. Half of the samples train them,
 the other half measures. The floor is wide, and after feature alignment it may fail: the authors say both.
 """
 

@@ -1,4 +1,4 @@
-"""How wide an interval has to be: learnt from real shifts whose answer is known, not from theory."""
+"""How wide an interval has to be: learned from real shifts whose answer is known, not from theory."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from calida.uncertainty import wilson
 
 
 class Widths(NamedTuple):
-    """Half a 90 % interval's width is factor x (base + 1 / sqrt(labelled source samples)), where domains never meet.
+    """Half a 90 % interval's width is factor x (base + 1 / sqrt(labeled source samples)), where domains never meet.
 
     What an agreement can miss is what all check classifiers have in common: what they were taught. The fewer samples
     taught them, the further it may be off. Of all that was tried (how far the panel is apart, how well it knows the

@@ -105,7 +105,7 @@ def estimate_from_labels(right: Tensor, strata: Tensor, sizes: Tensor, level: fl
     share = torch.zeros(len(sizes), dtype=torch.float64).index_add_(0, strata, right.double()) / labeled
     weights = sizes.double() / sizes.sum()
     value = float((weights * share).sum())
-    opened = sizes > labeled  # a stratum that is labelled throughout is known
+    opened = sizes > labeled  # a stratum that is labeled throughout is known
     if not bool(opened.any()):
         return Estimate(value, value, value)
     known = float((weights * share)[~opened].sum())

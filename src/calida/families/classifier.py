@@ -1,4 +1,4 @@
-"""A classifier that is no network: standardised features, and one fit or several whose probabilities are averaged."""
+"""A classifier that is no network: standardized features, and one fit or several whose probabilities are averaged."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _ROWS_AT_ONCE = 8192  # whose copies stay in the cache
 
 
 class FittedClassifier(AnyClassifier):
-    """What estimators have learnt, as arrays that are copied, saved and restored as a network's weights are.
+    """What estimators have learned, as arrays that are copied, saved and restored as a network's weights are.
 
     Members are its samples of the posterior: what they disagree about is the epistemic part of its uncertainty.
     """
@@ -56,7 +56,7 @@ class FittedClassifier(AnyClassifier):
             self.members.append(member)
 
     def predict_batch(self, x: Tensor, sampling: Sampling) -> tuple[Tensor, Tensor]:
-        """Each member's log-probabilities, [M, B, K], and the standardised inputs, [B, D]."""
+        """Each member's log-probabilities, [M, B, K], and the standardized inputs, [B, D]."""
         features = self.standardize(x).cpu()
         rows = features.numpy()
         samples = torch.stack([member.log_probs(rows) for member in self.members])

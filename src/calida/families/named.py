@@ -34,7 +34,7 @@ class Family:
 
 
 def store(estimator: Any, num_classes: int) -> Fit:
-    """What a fitted estimator has learnt, as arrays where its kind is known."""
+    """What a fitted estimator has learned, as arrays where its kind is known."""
     kind = _storing(estimator)
     if kind is LinearFit.of and num_classes > 2 and _is_one_against_rest(estimator):
         return OpaqueFit(estimator, num_classes)
@@ -86,7 +86,7 @@ FAMILIES: dict[str, Family] = {
     family.name: family
     for family in (
         Family("logistic", "logistic regression", _logistic),
-        Family("forest", "200 extremely randomised trees", _forest),
+        Family("forest", "200 extremely randomized trees", _forest),
         Family("hgb", "gradient boosting on histograms", _hgb),
     )
 }

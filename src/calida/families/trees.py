@@ -66,7 +66,7 @@ class TreeFit(Fit):
 
     @staticmethod
     def of_forest(estimator: Any, num_classes: int) -> TreeFit:
-        """From a fitted forest, random or of extremely randomised trees."""
+        """From a fitted forest, random or of extremely randomized trees."""
         nodes = [_forest_nodes(tree.tree_) for tree in estimator.estimators_]
         return _flat(nodes, np.asarray(estimator.classes_), np.zeros(num_classes, np.float32), boosted=False)
 

@@ -39,7 +39,7 @@ class AnyClassifier(nn.Module, ABC):
     def fit_inputs(
         self, source: Samples, target: Samples, weight: Tensor | None = None, processes: Processes = ALONE
     ) -> None:
-        """Fit what is done to samples before anything is learnt of them: scales by the source, weighted by [N]."""
+        """Fit what is done to samples before anything is learned of them: scales by the source, weighted by [N]."""
 
     @property
     def storable(self) -> bool:

@@ -131,7 +131,7 @@ class Stage(NamedTuple):
 
 
 def pooled_first(name: str, stages: Sequence[Stage], shape: Shape) -> Backbone:
-    """Convolutions that pool before they normalise, and 256 features; the first one strides over large images.
+    """Convolutions that pool before they normalize, and 256 features; the first one strides over large images.
 
     On a map that is pooled already, BatchNorm and ReLU are a quarter of the work; a first convolution that reads every
     second of 64 pixels makes them cost as much as 32.

@@ -1,4 +1,4 @@
-"""A classifier: standardised inputs -> backbone -> Gaussian logits."""
+"""A classifier: standardized inputs -> backbone -> Gaussian logits."""
 
 from __future__ import annotations
 
@@ -97,10 +97,10 @@ class Classifier(AnyClassifier):
         return Output(features, Logits(mean[0], std[0]))
 
     def from_standard(self, standard: Tensor, num_samples: int = 1, sampled: Sampled | None = None) -> Output:
-        """M weight samples on inputs that are standardised already (virtual adversarial steps move these).
+        """M weight samples on inputs that are standardized already (virtual adversarial steps move these).
 
         Layers below the first sampled one run once, the others on [M * B] rows; where nothing is sampled, one pass
-        stands for all M. BatchNorm in training mode normalises all rows alike.
+        stands for all M. BatchNorm in training mode normalizes all rows alike.
         """
         sampled = self.sampled if sampled is None else sampled
         masks = num_samples if self.sampled_layers(sampled) else 1
@@ -224,7 +224,7 @@ def _without_noise(logits: Logits, noise: SampleNoise, num_samples: int) -> Tens
     normal = noise.normal("logits", draws * weights, classes).to(logits.mean).view(draws, weights, rows, classes)
     if weights > 1:
         normal = torch.cat([normal, -normal])
-    # Classes come first: a softmax over a few neighbours in memory takes four times as long.
+    # Classes come first: a softmax over a few neighbors in memory takes four times as long.
     normal, mean, std = (part.movedim(-1, 0).contiguous() for part in (normal, *logits))  # [K, draws, M, B], [K, M, B]
     log_probs = torch.log_softmax(mean[:, None] + std[:, None] * normal, 0)
     return mean_log_probs(log_probs.transpose(0, 1)).movedim(0, -1).contiguous()

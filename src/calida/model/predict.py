@@ -94,7 +94,7 @@ class Prediction:
         return accepted(score, coverage)
 
     def tempered(self, temperature: float) -> Prediction:
-        """The same labels at another temperature: log P / T, normalised; both parts of the entropy keep their share."""
+        """The same labels at another temperature: log P / T, normalized; both parts of the entropy keep their share."""
         if temperature == 1.0:
             return self
         log_probs = temper(self.log_probs, temperature)
@@ -167,7 +167,7 @@ def predict(
 
     Each weight sample has a dropout mask in every sampled layer of the classifier, or in all of its dropout layers with
     `monte_carlo_dropout`; a network without any is its own only sample. BatchNorm stays in evaluation mode. Masks and
-    noise are a function of the sample (`SampleNoise`), so a prediction does not depend on its place or its neighbours.
+    noise are a function of the sample (`SampleNoise`), so a prediction does not depend on its place or its neighbors.
     Of several processes, each predicts its share of the samples, and all get what all have found.
     """
     sampling = Sampling(num_samples, (seeds or Seeds(0)).at("prediction"), monte_carlo_dropout)

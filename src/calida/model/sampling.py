@@ -56,7 +56,7 @@ class SampleNoise:
     """Random numbers that are a function of a sample's values, a seed, a name and the draw's number.
 
     So samples have draws of their own, and a prediction depends on nothing but its sample: not on its place, not on
-    its neighbours, not on the size of the batch. The numbers are windows of one long tape, each beginning at a place
+    its neighbors, not on the size of the batch. The numbers are windows of one long tape, each beginning at a place
     that is a hash of all four.
     """
 

@@ -1,6 +1,6 @@
 """A pass over one's own rows of a batch in which every layer acts as if it saw the whole batch.
 
-Two kinds of layer look beyond a row. BatchNorm in training mode normalises by moments of all rows: those of every
+Two kinds of layer look beyond a row. BatchNorm in training mode normalizes by moments of all rows: those of every
 process are put together, and gradients flow back through them, so they are exact. Dropout draws masks one row after
 the other: they are drawn for all rows, and one's own are kept. Both are met where modules call
 `torch.nn.functional`, so that a network needs no other layers than it has.
@@ -80,7 +80,7 @@ class _SharedPass(TorchFunctionMode):
         """How many values a channel has in all rows, their mean and their variance: [], [C], [C].
 
         Each process tells its own count, mean and squared deviations from that mean, which add up without
-        cancelling (Chan et al., 1983).
+        canceling (Chan et al., 1983).
         """
         axes, channels = (0, *range(2, x.ndim)), x.shape[1]
         count = x.new_tensor([x.numel() // channels])

@@ -114,7 +114,7 @@ def _weighted_edges(rows: Tensor, weight: Tensor, quantile: float) -> tuple[Tens
 
 
 def _laid_out(images: Tensor, memory_format: torch.memory_format) -> Tensor:
-    """Images [B, C, H, W] in a layout; grey ones too, which torch takes for laid out either way and then for neither.
+    """Images [B, C, H, W] in a layout; gray ones too, which torch takes for laid out either way and then for neither.
 
     Without the strides of channels_last, every layer after them would run in the slower layout: 1.4 times as long.
     """

@@ -7,7 +7,7 @@ import math
 import torch
 from torch import Tensor, nn
 
-_WITHIN = 2.0  # standardised features lie between this and its negative
+_WITHIN = 2.0  # standardized features lie between this and its negative
 _NARROW = 1e-4  # a piece that is narrower holds a single value
 _ROWS = 100_000  # that quantiles are taken from
 
@@ -30,7 +30,7 @@ class PiecewiseLinear(nn.Module):
 
     @torch.no_grad()
     def fit_inputs(self, x: Tensor) -> None:
-        """Lay the pieces by the source's standardised samples, [N, D]; pieces between equal quantiles stay empty."""
+        """Lay the pieces by the source's standardized samples, [N, D]; pieces between equal quantiles stay empty."""
         rows = x[:: -(-len(x) // _ROWS)].sort(0).values
         shares = torch.linspace(0, 1, self.edges.shape[1]).double()
         self.edges.copy_(rows[(shares * (len(rows) - 1)).round().long()].T)

@@ -1,4 +1,4 @@
-"""What a training step minimises: terms, their weights, and the gradient variance."""
+"""What a training step minimizes: terms, their weights, and the gradient variance."""
 
 from calida.objective.adversarial import VirtualAdversarial
 from calida.objective.consistency import Consistency

@@ -16,7 +16,7 @@ from calida.uncertainty import mean_log_probs
 class VirtualAdversarial:
     """KL(P(x) || P(x + r)) for the worst r of a given length (VAT, Miyato et al., 2016), on one domain.
 
-    The direction is found by power iteration; inputs are standardised, so `radius` is in source standard deviations
+    The direction is found by power iteration; inputs are standardized, so `radius` is in source standard deviations
     over the whole sample. Dropout masks and noise are those of the clean pass, and BatchNorm's running statistics
     are left alone by the passes that this term adds.
     """

@@ -18,7 +18,7 @@ from calida.uncertainty import mean_log_probs, nll
 class Consistency:
     """Cross-entropy of the augmented view and the label of the plain one, where that label is sure (Sohn et al., 2020).
 
-    The plain view is labelled by the step's teacher, with the masks of its weight samples and no other dropout, on the
+    The plain view is labeled by the step's teacher, with the masks of its weight samples and no other dropout, on the
     statistics of its own batch, which for a target batch are the target's. The mean is over the whole batch, so a batch
     of which little is sure weighs little.
     """

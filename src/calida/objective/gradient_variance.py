@@ -1,4 +1,4 @@
-"""Gradient variance regularisation (Eq. 4, Algorithm 1): exact, in as much memory as it is given.
+"""Gradient variance regularization (Eq. 4, Algorithm 1): exact, in as much memory as it is given.
 
 A batch is cut into n groups with losses L_i and gradients g_i. One inner step of size eta per group gives parameters
 theta'_i = theta - eta g_i, whose variance is
@@ -45,7 +45,7 @@ class StepLoss(NamedTuple):
 
 
 class VarianceStep(NamedTuple):
-    """One regularised step: the terms' means over groups, the raw variance, and the value that was weighed."""
+    """One regularized step: the terms' means over groups, the raw variance, and the value that was weighed."""
 
     terms: dict[str, Tensor]
     variance: Tensor
@@ -56,7 +56,7 @@ class VarianceStep(NamedTuple):
 class GradientVariance:
     """The term -weight * bounded(Var), which any objective can carry for its terms on one domain.
 
-    Maximised variance has no upper end, so it is bounded before it is weighed:
+    Maximized variance has no upper end, so it is bounded before it is weighed:
       "cap":      min(Var, cap), whose gradient vanishes once the cap is reached;
       "relative": Var / (eta^2 mean_i |g_i|^2), the share of gradient energy that is variance, at most n / (n - 1);
       "none":     Var as the paper writes it.
@@ -69,7 +69,7 @@ class GradientVariance:
     average the same gradient, at a fraction of the cost.
 
     Weight 0 is the control that tells the term from its grouping: groups with BatchNorm statistics, masks and noise of
-    their own, and nothing maximised. `memory` is how many bytes of graphs may be kept between the passes.
+    their own, and nothing maximized. `memory` is how many bytes of graphs may be kept between the passes.
     """
 
     weight: float = 1.0
@@ -116,8 +116,8 @@ class GradientVariance:
         by_variance, by_energy = scale * slope / max(count - 1, 1), scale * energy_slope / count
         pull = by_variance + by_energy
         if count > 1 and bool(pull != 0):
-            # sum_i H_i (by_variance (g_i - mean) + by_energy g_i) = pull * sum_i H_i (g_i - centre).
-            centre = [first.mean[i] * (by_variance / pull) if by_energy else first.mean[i] for i in counted]
+            # sum_i H_i (by_variance (g_i - mean) + by_energy g_i) = pull * sum_i H_i (g_i - center).
+            center = [first.mean[i] * (by_variance / pull) if by_energy else first.mean[i] for i in counted]
 
             def second_pass() -> Iterator[list[Tensor]]:
                 done = set(kept)
@@ -131,10 +131,10 @@ class GradientVariance:
 
             # Gradients are averaged over processes, of which each has the products of its own groups alone.
             pull = pull * processes.count
-            for mean, product in zip(first.mean, _hessian_products(second_pass(), centre, parameters), strict=True):
+            for mean, product in zip(first.mean, _hessian_products(second_pass(), center, parameters), strict=True):
                 mean.add_(pull * product)
         for parameter, gradient, reached in zip(parameters, first.mean, first.reached, strict=True):
-            if reached:  # others keep no gradient, so that the optimiser leaves them alone as in a plain step
+            if reached:  # others keep no gradient, so that the optimizer leaves them alone as in a plain step
                 parameter.grad = gradient if parameter.grad is None else parameter.grad + gradient
         return VarianceStep(first.terms, variance, bounded)
 
@@ -303,12 +303,12 @@ def _group_gradients(group: Step, loss: Callable[[Step], StepLoss], parameters: 
 
 
 def _hessian_products(
-    group_gradients: Iterator[list[Tensor]], centre: list[Tensor], parameters: Sequence[Tensor]
+    group_gradients: Iterator[list[Tensor]], center: list[Tensor], parameters: Sequence[Tensor]
 ) -> list[Tensor]:
-    """sum_i H_i (g_i - centre), by a second backward through each g_i; one graph is alive at a time."""
+    """sum_i H_i (g_i - center), by a second backward through each g_i; one graph is alive at a time."""
     totals = [torch.zeros_like(p) for p in parameters]
     for gradients in group_gradients:
-        reached = [(g, g.detach() - c) for g, c in zip(gradients, centre, strict=True) if g.requires_grad]
+        reached = [(g, g.detach() - c) for g, c in zip(gradients, center, strict=True) if g.requires_grad]
         outputs, directions = [g for g, _ in reached], [v for _, v in reached]
         products = torch.autograd.grad(outputs, parameters, directions, allow_unused=True)
         for total, product in zip(totals, products, strict=True):

@@ -17,7 +17,7 @@ class ExpectedLikelihood:
     """-E_m log P(y | x, w_m), expectation outside the log: term (I) of the ELBO, Eq. 3, for pre-training.
 
     Term (II), the KL divergence to the prior, has no term here: dropout samples the approximate posterior and the
-    optimiser's weight decay is the KL part (Gal and Ghahramani, 2016).
+    optimizer's weight decay is the KL part (Gal and Ghahramani, 2016).
     """
 
     smoothing: float = 0.0  # share of a label that is spread over all classes
@@ -70,7 +70,7 @@ class PseudoLabelLikelihood:
 class UniformDivergence:
     """MRKLD of CRST (Zou et al., 2019): KL(uniform || P), mean over the selected samples.
 
-    It keeps pseudo-labelled samples from being fitted with full confidence; 0 at the uniform prediction.
+    It keeps pseudo-labeled samples from being fitted with full confidence; 0 at the uniform prediction.
     """
 
     domains: ClassVar[tuple[Domain, ...]] = ("target",)

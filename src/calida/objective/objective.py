@@ -18,7 +18,7 @@ from calida.objective.step import Domain, Step
 
 
 class Term(Protocol):
-    """A function of one step to a scalar that is minimised, on the domains that it names."""
+    """A function of one step to a scalar that is minimized, on the domains that it names."""
 
     @property
     def domains(self) -> tuple[Domain, ...]: ...

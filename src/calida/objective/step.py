@@ -58,7 +58,7 @@ class Step:
         return self._outputs[domain]
 
     def run(self, domain: Domain, standard: Tensor) -> Output:
-        """A pass of its own over standardised inputs, with this domain's dropout masks: M of each sampled layer."""
+        """A pass of its own over standardized inputs, with this domain's dropout masks: M of each sampled layer."""
         own = self.batches[domain].share.take(standard)
         return self.run_own(domain, self.model, own, f"{domain} dropout")
 

@@ -20,7 +20,7 @@ _WEIGHT = 0.5  # of the target's information beside the source's likelihood
 def classify_by_information(
     x: Floats, y: np.ndarray, groups: list[Floats], classes: int, seed: int
 ) -> list[np.ndarray]:
-    """Train on labelled rows, then also for H(p_i) small and H(mean p) large on the last group, the target.
+    """Train on labeled rows, then also for H(p_i) small and H(mean p) large on the last group, the target.
 
     The first wants boundaries where there are no samples, the second that no class is lost (Krause et al., 2010).
     Steps are few, however large the data are.

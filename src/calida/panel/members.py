@@ -1,4 +1,4 @@
-"""Classifiers of other kinds, each a function from labelled rows to probabilities on other rows."""
+"""Classifiers of other kinds, each a function from labeled rows to probabilities on other rows."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from calida.panel.views import Floats
 
 Integers = NDArray[np.int64]
 Probabilities = NDArray[np.float64]
-# Labelled rows, their labels, groups of rows to classify, the number of classes, a seed -> [n, K] for each group.
+# Labeled rows, their labels, groups of rows to classify, the number of classes, a seed -> [n, K] for each group.
 Classify = Callable[[Floats, Integers, list[Floats], int, int], list[Probabilities]]
 
 _NEIGHBORS = 7
@@ -22,13 +22,13 @@ _GRAPH_NEIGHBORS, _GRAPH_MEMORY, _GRAPH_STEPS = 10, 0.9, 30
 
 
 class Member(NamedTuple):
-    """A check classifier: what kind of thing it is, and how it answers where every class has a labelled row."""
+    """A check classifier: what kind of thing it is, and how it answers where every class has a labeled row."""
 
     kind: str
     answer: Classify
 
     def classify(self, x: Floats, y: Integers, groups: list[Floats], classes: int, seed: int) -> list[Probabilities]:
-        """Probabilities of every group's rows; a class without a labelled row has none."""
+        """Probabilities of every group's rows; a class without a labeled row has none."""
         known, places = np.unique(y, return_inverse=True)
         found = []
         for answers in self.answer(x, places, groups, len(known), seed):
@@ -82,7 +82,7 @@ def _prototypes(x: Floats, y: Integers, groups: list[Floats], classes: int, seed
 
 
 def _propagation(x: Floats, y: Integers, groups: list[Floats], classes: int, seed: int) -> list[Probabilities]:
-    """Labels spread over a graph of nearest neighbors, of labelled rows and one group at a time (Zhou et al., 2004)."""
+    """Labels spread over a graph of nearest neighbors, of labeled rows and one group at a time (Zhou et al., 2004)."""
     return [_spread(x, y, rows, classes) for rows in groups]
 
 

@@ -108,7 +108,7 @@ def fit_panel(
     seeds: Seeds,
     members: Sequence[str] = tuple(MEMBERS),
 ) -> Panel:
-    """Fit every member on labelled source features and let it classify the rest: [S, D], [S], [V, D], [V], [T, D].
+    """Fit every member on labeled source features and let it classify the rest: [S, D], [S], [V, D], [V], [T, D].
 
     Members learn of equally frequent classes, and Bayes' rule gives their answers the source's shares. How frequent
     classes are on target nobody knows, and what is worth most on tables whose columns say little is not to guess.

@@ -133,7 +133,7 @@ class PseudoLabeling(Settings):
     """Which target samples teach, and what: class-balanced self-training at order infinity."""
 
     selection: Literal["none", "global", "class-balanced", "reweighted"] = setting(
-        "reweighted", "select the most confident of all samples, of each class, or by normalised confidence (CBST)"
+        "reweighted", "select the most confident of all samples, of each class, or by normalized confidence (CBST)"
     )
     class_shares: Literal["predicted", "uniform", "source", "estimated"] = setting(
         "predicted", "class shares that the portion is taken of: predicted (CBST) or expected ones"
@@ -168,7 +168,7 @@ class Terms(Settings):
     )
     consistency_threshold: float = setting(0.9, "confidence from which the plain view's label counts", FRACTION)
     pseudo_label: float = setting(0.0, "weight of pseudo-labels beside an entropy of finite order", FROM_ZERO)
-    mrkld: float = setting(0.0, "weight of the KL divergence of pseudo-labelled samples from uniform (CRST)", FROM_ZERO)
+    mrkld: float = setting(0.0, "weight of the KL divergence of pseudo-labeled samples from uniform (CRST)", FROM_ZERO)
     mmd: float = setting(0.0, "weight of the maximum mean discrepancy of features; needs the joint schedule", FROM_ZERO)
     vat: float = setting(0.0, "weight of virtual adversarial smoothness on target", FROM_ZERO)
     vat_radius: float = setting(
@@ -178,7 +178,7 @@ class Terms(Settings):
 
 @dataclass(frozen=True)
 class GradientVariance(Settings):
-    """Gradient variance regularisation of target steps (Algorithm 1)."""
+    """Gradient variance regularization of target steps (Algorithm 1)."""
 
     weight: float = setting(0.0, "weight of the variance beside the mean loss; 1 in the paper's scripts", FROM_ZERO)
     groups_only: bool = setting(False, "the control: the same groups with weight 0")

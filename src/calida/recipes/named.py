@@ -17,8 +17,8 @@ _BAYESIAN: dict[str, Any] = {"gaussian": True, "sampled": "top", "num_samples": 
 
 
 def _entropy_settings(order: float) -> dict[str, Any]:
-    """The paper's regularisation of one order, point network, no gradient variance."""
-    # Training normalises each domain's batches by themselves, so the target is predicted with the target's statistics.
+    """The paper's regularization of one order, point network, no gradient variance."""
+    # Training normalizes each domain's batches by themselves, so the target is predicted with the target's statistics.
     base: dict[str, Any] = {"rounds": 10, "passes": 1, "order": order, "statistics": "target"}
     if order == math.inf:
         # To the released start at 0.3, an end at which nearly all of the target has a part.
@@ -130,7 +130,7 @@ _CONSENSUS = _made(
             "learning_rate": 2e-3,
             "final_rate_fraction": 0.03,
             "max_batches_per_epoch": 120,
-            "keep_best": True,  # tables that say little of their labels are learnt by heart after a few epochs
+            "keep_best": True,  # tables that say little of their labels are learned by heart after a few epochs
         },
         "rounds": 4,
         "passes": 5,
@@ -169,7 +169,7 @@ WHEN: dict[str, str] = {
     "consensus": "samples are tables or feature vectors: the default there",
     "source": "you want to know what there is to gain",
     "bsource": "the same, with doubt about the model told apart",
-    "rer-1": "you compare with entropy minimisation, and classes are about balanced",
+    "rer-1": "you compare with entropy minimization, and classes are about balanced",
     "rer-1-gvr": "you study how training goes",
     "rer-inf": "you want the paper's self-training",
     "rer-inf-gvr": "you study how training goes",

@@ -80,7 +80,7 @@ class Recipe:
 
         A smaller target needs nothing: its batches are as large as it is, and short batches have fewer groups. The
         rows of a table have no views that a longer look would show: epochs and rounds are as short as they come. Where
-        the target is grey, hues are all the same to it, and views with others of them would only take time.
+        the target is gray, hues are all the same to it, and views with others of them would only take time.
         """
         samples, changed = shape[0], dict[str, Any]()
         if len(shape) == 2:

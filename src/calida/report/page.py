@@ -19,8 +19,8 @@ from calida.report.templating import asset, picture, render_template
 from calida.report.verdict import judge_results
 from calida.run_warnings import RunWarning, Severity
 
-# Ten colours that people with colour-blindness tell apart best in this order; more classes go round the circle.
-_COLOURS = (
+# Ten colors that people with color-blindness tell apart best in this order; more classes go round the circle.
+_COLORS = (
     "#4477aa", "#ee6677", "#228833", "#ccbb44", "#66ccee", "#aa3377", "#ee7733", "#009988", "#7a5195", "#8c6d31",
 )  # fmt: skip
 _FIRST_CLASSES, _FIRST_SAMPLES = 6, 4  # of those to look at, on the first screen
@@ -59,7 +59,7 @@ class Group:
 
 @dataclass(frozen=True)
 class Finding:
-    """A finding as the page has it: a colour, a word for it, and its sentence."""
+    """A finding as the page has it: a color, a word for it, and its sentence."""
 
     kind: str
     word: str
@@ -104,18 +104,19 @@ def render(results: RunResults) -> str:
         figures=[figure for figure in folded if figure is not None],
         suspects=_suspects(results, groups),
         groups=groups,
+        by_domain=_by_domain(results),
         sentences=sentences(results),
         tiles=tiles(results),
         cut=[(short, name) for short, name in zip(results.classes, whole, strict=True) if short != name],
         chips=len(whole) <= _CHIPS,
-        colours=[_colour(index, len(whole)) for index in range(len(whole))],
+        colors=[_color(index, len(whole)) for index in range(len(whole))],
         style=asset("style.css"),
         script=asset("script.js"),
     )
 
 
-def _colour(index: int, count: int) -> str:
-    return _COLOURS[index] if count <= len(_COLOURS) else f"hsl({360 * index / count:.0f} 62% 48%)"
+def _color(index: int, count: int) -> str:
+    return _COLORS[index] if count <= len(_COLORS) else f"hsl({360 * index / count:.0f} 62% 48%)"
 
 
 def _finding(warning: RunWarning, longest: int) -> Finding:
@@ -148,22 +149,35 @@ def _groups(results: RunResults) -> list[Group]:
         places.setdefault(int(answers[row]), []).append(place)
     groups = []
     for label in sorted(places):
-        samples = [_shown(results, place) for place in places[label]]
+        samples = [_shown(results, int(shown[place]), _image(results.predictions.images, place)) for place in places[label]]
         half = len(samples) // 2
         groups.append(Group(label, results.classes[label], int(counts[label]), samples[half:][::-1], samples[:half]))
     return groups
 
 
-def _shown(results: RunResults, place: int) -> Shown:
+def _by_domain(results: RunResults) -> dict[str, list[Shown]]:
+    """Target images that look most like the source, and those that look least like it, the most telling first."""
     predictions = results.predictions
-    row = int(predictions.shown[place])
+    samples = [
+        _shown(results, int(row), _image(predictions.by_domain_images, place))
+        for place, row in enumerate(predictions.by_domain[: len(predictions.by_domain_images)])
+    ]
+    half = len(samples) // 2
+    return {"Least like the source": samples[half:][::-1], "Most like the source": samples[:half]} if samples else {}
+
+
+def _image(images: np.ndarray, place: int) -> str:
+    return picture(images[place]) if len(images) else ""
+
+
+def _shown(results: RunResults, row: int, image: str) -> Shown:
     label = int(results.answers[row])
     truth = None if results.truth is None else int(results.truth[row])
     return Shown(
         results.sample(row),
         label,
         float(results.probability_right[row]),
-        picture(predictions.images[place]) if len(predictions.images) else "",
+        image,
         None if truth is None else results.classes[truth],
         None if truth is None else truth == label,
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +28,7 @@ _ROUNDING = 1e-4
 _ON_MAP = 600  # points of each domain
 _SHOWN = 6  # samples of each kind for a class, and fewer where there are many classes
 _SHOWN_IN_ALL = 240
+_COMPARED = 8  # samples of either end
 _PIXELS = 96  # of a thumbnail's longer side
 
 
@@ -76,6 +78,9 @@ class RunPredictions:
     images: np.ndarray  # [I, C, H, W] bytes, empty for vectors
     truth: np.ndarray  # [N] true labels where an oracle gave them, else empty
     right: np.ndarray = field(default_factory=lambda: np.zeros(0, np.float32))  # [N] how likely each answer is right
+    # Rows of target, those that look most like the source first; and their images, if there are any.
+    by_domain: np.ndarray = field(default_factory=lambda: np.zeros(0, np.int64))
+    by_domain_images: np.ndarray = field(default_factory=lambda: np.zeros(0, np.uint8))
 
     def save(self, path: Path) -> None:
         arrays = {key: value for key, value in vars(self).items() if isinstance(value, np.ndarray)}
@@ -128,6 +133,7 @@ class RunPredictions:
             if view.temperature.shape != () or not 0 < float(view.temperature) < np.inf:
                 raise ValueError("a temperature is none")
         rows = {"validation_labels": classes, "mapped_source": held, "mapped_target": count, "shown": count}
+        rows["by_domain"] = count
         for name, most in {**rows, "truth": classes}.items():
             array = getattr(self, name)
             if array.dtype.kind not in "iu" or array.ndim != 1 or ((array < 0) | (array >= most)).any():
@@ -137,8 +143,9 @@ class RunPredictions:
             raise ValueError("right has numbers that it cannot have")
         if len(self.truth) not in (0, count):
             raise ValueError(f"there are {len(self.truth)} true labels for {count} samples")
-        if self.images.dtype != np.uint8 or (self.images.size and self.images.shape[:1] != self.shown.shape):
-            raise ValueError(f"there are images of the shape {self.images.shape} for {len(self.shown)} samples")
+        for images, places in ((self.images, self.shown), (self.by_domain_images, self.by_domain)):
+            if images.dtype != np.uint8 or (images.size and images.shape[:1] != places.shape):
+                raise ValueError(f"there are images of the shape {images.shape} for {len(places)} samples")
 
 
 def gather(
@@ -165,6 +172,8 @@ def gather(
     views = {name: _view(temperatures[name], *pair, mapped, seeds) for name, pair in said.items()}
     after = said["after"][1]
     shown = telling_rows(after.labels, after.confidence if adapted.right is None else adapted.right)
+    by_domain = rows_by_domain(adapted.domain_scores)
+    drawn = pictures if pictures is not None and len(target.shape) != 4 else partial(thumbnails, target)
     gathered = RunPredictions(
         views["before"],
         views["after"],
@@ -172,9 +181,11 @@ def gather(
         mapped[0].numpy(),
         mapped[1].numpy(),
         shown.numpy(),
-        thumbnails(target, shown) if pictures is None or len(target.shape) == 4 else pictures(shown),
+        drawn(shown),
         np.zeros(0, dtype=np.int64) if truth is None else truth.numpy(),
         np.zeros(0, np.float32) if adapted.right is None else adapted.right.float().numpy(),
+        by_domain.numpy(),
+        drawn(by_domain),
     )
     return gathered, after
 
@@ -240,9 +251,22 @@ def telling_rows(labels: Tensor, right: Tensor) -> Tensor:
     return torch.tensor(rows, dtype=torch.long)
 
 
+def rows_by_domain(domain_scores: Tensor | None) -> Tensor:
+    """The samples that look most like the source, and those that look least like it, the least one last: [T] -> [2n].
+
+    Between them stands what tells the domains apart.
+    """
+    if domain_scores is None:
+        return torch.zeros(0, dtype=torch.long)
+    known = domain_scores.isfinite().nonzero().flatten()
+    order = known[domain_scores[known].argsort(stable=True)]
+    few = min(_COMPARED, len(order) // 2)
+    return torch.cat([order[:few], order[len(order) - few :]])
+
+
 def thumbnails(samples: Samples, rows: Tensor) -> np.ndarray:
     """Images of these rows as bytes, no larger than a page shows them; empty where samples are no images."""
-    if len(samples.shape) != 4:
+    if len(samples.shape) != 4 or not len(rows):
         return np.zeros((0,), dtype=np.uint8)
     images = samples[rows]
     if max(images.shape[2:]) > _PIXELS:

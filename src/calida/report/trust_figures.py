@@ -190,9 +190,9 @@ def check_classifiers(results: RunResults) -> Figure | None:
         for one in agreements
     ]
     caption = (
-        "Classifiers of other kinds learnt from the same source, on the source's scale and on each domain's own. Where "
-        "they give the target the same labels, those are likely to be right. The estimate of accuracy rests on these "
-        "shares. Classifiers that know the source well and agree with the others weigh more."
+        "Classifiers of other kinds learned from the same source, on the source's scale and on each domain's own. "
+        "Where they give the target the same labels, those are likely to be right. The estimate of accuracy rests on "
+        "these shares. Classifiers that know the source well and agree with the others weigh more."
     )
     table = Table(
         ["check classifier", "right on source", "agrees on source", "agrees on target", "estimate by it", "weight"],
@@ -288,7 +288,7 @@ def recipes(results: RunResults) -> Figure | None:
             rows[row].append(f"{value:.4g}")
     summary = f"{len(names)} recipes by {len(columns)} validators; returned is {chosen}"
     caption = (
-        "Each row is a validator that needs no target label; its strongest colour is the recipe that it likes best. "
+        "Each row is a validator that needs no target label; its strongest color is the recipe that it likes best. "
         f"The recipe with the best {DECIDING} was returned."
     )
     header = ["recipe", *(f"{column} ({_better(column)} is better)" for column in columns)]

@@ -124,7 +124,7 @@ def _open_encoded(
     classes: tuple[str, ...],
     tell: ReadingProgress,
 ) -> RunData:
-    """Both domains as standardised features of an encoder."""
+    """Both domains as standardized features of an encoder."""
     encoder = chosen.encoder
     read_truth(config, target, classes)  # what is wrong with labels is to be known before the long part
     found = {

@@ -58,7 +58,7 @@ class LabelFiles(NamedTuple):
 
 
 def write_label_files(path: Path, budget: int, out: Path | None = None, seed: int = 0) -> tuple[LabelFiles, int]:
-    """Draw samples of a finished run's target to be labelled; give the files and how many samples are in them.
+    """Draw samples of a finished run's target to be labeled; give the files and how many samples are in them.
 
     Labels that were filled in already are never replaced.
     """

@@ -14,7 +14,7 @@ from calida.report import thumbnails
 
 def target_pictures(target: Collection, rows: Tensor) -> np.ndarray:
     """Images as the user has them, where an encoder has made features of them: [I, 3, H, W], empty if they are none."""
-    if not target.is_images:
+    if not target.is_images or not len(rows):
         return np.zeros((0,), np.uint8)
     if isinstance(target.samples, Tensor):
         return thumbnails(target.samples, rows)

@@ -1,11 +1,11 @@
-"""Labels that spread over a graph of nearest neighbours: what a cluster is mostly taken for, all of it is."""
+"""Labels that spread over a graph of nearest neighbors: what a cluster is mostly taken for, all of it is."""
 
 from __future__ import annotations
 
 import torch
 from torch import Tensor
 
-_ANCHORS = 4096  # samples that neighbours are looked for among, at most: work stays linear in the number of samples
+_ANCHORS = 4096  # samples that neighbors are looked for among, at most: work stays linear in the number of samples
 _ROWS = 2048  # compared with all anchors at a time
 _STEPS = 20  # of spreading; what is left out after them is the share to their power
 
@@ -13,8 +13,8 @@ _STEPS = 20  # of spreading; what is left out after them is the share to their p
 def smooth_over_neighbors(log_probs: Tensor, features: Tensor, neighbors: int, share: float) -> Tensor:
     """Solve Q = (1 - share) P + share W Q by iteration: label spreading (Zhou et al., 2004), [N, K] -> [N, K].
 
-    A row of W holds the cosine similarities of a sample and its nearest neighbours by `features`, [N, D], as shares of
-    their sum. Among very many samples, neighbours are looked for in an even part of them.
+    A row of W holds the cosine similarities of a sample and its nearest neighbors by `features`, [N, D], as shares of
+    their sum. Among very many samples, neighbors are looked for in an even part of them.
     """
     if share == 0 or len(log_probs) < 2:
         return log_probs
@@ -28,7 +28,7 @@ def smooth_over_neighbors(log_probs: Tensor, features: Tensor, neighbors: int, s
 
 
 def _nearest(features: Tensor, anchors: Tensor, neighbors: int) -> tuple[Tensor, Tensor]:
-    """Shares of the nearest anchors, and which rows they are: [N, k] each; nobody is a neighbour of itself."""
+    """Shares of the nearest anchors, and which rows they are: [N, k] each; nobody is a neighbor of itself."""
     unit = torch.nn.functional.normalize(features.float(), dim=1)
     found = []
     for start in range(0, len(unit), _ROWS):

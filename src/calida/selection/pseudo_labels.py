@@ -47,7 +47,7 @@ def select_class_balanced(log_probs: Tensor, portion: float, shares: Tensor | No
 
 
 def select_reweighted(log_probs: Tensor, portion: float, shares: Tensor | None = None) -> Selection:
-    """CBST with normalised argmax: label = argmax_c p_c / threshold_c, used where that ratio is at least 1.
+    """CBST with normalized argmax: label = argmax_c p_c / threshold_c, used where that ratio is at least 1.
 
     A class that the model finds hard has a low threshold and so gains samples from the classes it finds easy.
     """

@@ -66,7 +66,7 @@ def measure_shift(source: Tensor, labels: Tensor, target: Tensor, said: Classifi
     whole = domain_gap(source, target, seeds)
     by_class = domain_gap(alike, target, seeds).separation if _exceeds(whole.separation) else None
     explained = by_class is not None and not _exceeds(by_class)
-    centred = domain_gap(source - source.mean(0) + target.mean(0), target, seeds).separation if explained else None
+    centered = domain_gap(source - source.mean(0) + target.mean(0), target, seeds).separation if explained else None
     return MeasuredShift(
         tuple(known.tolist()),
         tuple(likely.tolist()),
@@ -76,7 +76,7 @@ def measure_shift(source: Tensor, labels: Tensor, target: Tensor, said: Classifi
         whole.auc,
         whole.separation,
         by_class,
-        centred,
+        centered,
     )
 
 

@@ -1,4 +1,4 @@
-"""How frequent each class may be among unlabelled samples, and samples drawn so that classes are equally frequent."""
+"""How frequent each class may be among unlabeled samples, and samples drawn so that classes are equally frequent."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ def shares_nearest_uniform(predicted: Tensor, error: float) -> Tensor:
 
 
 def mlls_shares(log_probs: Tensor, known: Tensor, tolerance: float = 1e-6, most: int = 1000) -> Tensor:
-    """Class shares under which predictions on unlabelled samples are likeliest: [N, K], [K] -> [K].
+    """Class shares under which predictions on unlabeled samples are likeliest: [N, K], [K] -> [K].
 
     `known` are the shares that the classifier was trained with. If classes look as they did and only their frequencies
-    differ, expectation and maximisation by turns find the new ones (Saerens et al., 2002).
+    differ, expectation and maximization by turns find the new ones (Saerens et al., 2002).
     """
     probs, shares = log_probs.double().exp(), known.double()
     for _ in range(most):

@@ -84,14 +84,14 @@ class _Saved:
 
 
 def optimizer_state(optimizer: torch.optim.Optimizer) -> dict[str, Tensor]:
-    """An optimiser's moments, by the index of their parameter."""
+    """An optimizer's moments, by the index of their parameter."""
     entries = optimizer.state_dict()["state"].items()
     return {f"{index}/{key}": value for index, entry in entries for key, value in entry.items()}
 
 
 @dataclass
 class Checkpoint:
-    """A checkpoint as read back; the optimiser is restored apart, as it is made when its phase begins."""
+    """A checkpoint as read back; the optimizer is restored apart, as it is made when its phase begins."""
 
     progress: Progress
     tensors: dict[str, Tensor]
@@ -102,7 +102,7 @@ class Checkpoint:
         load_weights(model, without_prefix(name, self.tensors), self.folder)
 
     def restore_optimizer(self, optimizer: torch.optim.Optimizer) -> None:
-        """Moments take their parameter's memory layout, without which vectorised arithmetic may round otherwise."""
+        """Moments take their parameter's memory layout, without which vectorized arithmetic may round otherwise."""
         parameters = [p for group in optimizer.param_groups for p in group["params"]]
         for path, value in without_prefix("optimizer", self.tensors).items():
             index, _, key = path.partition("/")

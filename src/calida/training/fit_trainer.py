@@ -1,4 +1,4 @@
-"""How a classifier that is no network is trained in a round: fitted anew on source and on pseudo-labelled target."""
+"""How a classifier that is no network is trained in a round: fitted anew on source and on pseudo-labeled target."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class _Taught(NamedTuple):
 
 
 class FitTrainer:
-    """Order-infinity regularisation by fits: it needs no more of an estimator than weights and probabilities.
+    """Order-infinity regularization by fits: it needs no more of an estimator than weights and probabilities.
 
     With `average`, every round's classifier is the mean of the source-only fit and of the round's own: pseudo-labels
     then go on to come from both, and a round that went astray pulls the next one along half as far.

@@ -35,13 +35,13 @@ _STATISTICS_ROWS = 512  # of a domain, from which BatchNorm statistics are taken
 
 
 class NetworkTrainer:
-    """A network's optimiser and teacher in one phase; a `_Round` is made for each round."""
+    """A network's optimizer and teacher in one phase; a `_Round` is made for each round."""
 
     def __init__(self, run: Run, phase: Phase, model: AnyClassifier) -> None:
         assert isinstance(model, Classifier)
         self.run, self.phase, self.model = run, phase, model
-        regularised = phase.objective.gradient_variance is not None
-        model.lay_out(torch.contiguous_format if regularised else torch.channels_last)
+        regularized = phase.objective.gradient_variance is not None
+        model.lay_out(torch.contiguous_format if regularized else torch.channels_last)
         self.optimizer = phase.make_optimizer(model.parameter_groups(phase.pretrained_rate_fraction))
         self.teacher = make_teacher(model) if phase.teacher_memory else None
         self.shown: AnyClassifier = model if self.teacher is None else self.teacher
@@ -70,12 +70,12 @@ class NetworkTrainer:
         return RoundDiagnosis(multipliers, self.round.gradient_variances() if self.phase.uses_target else {})
 
     def state(self) -> dict[str, Tensor]:
-        """The optimiser's moments and the teacher's weights."""
+        """The optimizer's moments and the teacher's weights."""
         teacher = {} if self.teacher is None else self.teacher.state_dict()
         return with_prefix("optimizer", optimizer_state(self.optimizer)) | with_prefix("teacher", teacher)
 
     def finish(self) -> None:
-        """What the teacher has learnt is the phase's result."""
+        """What the teacher has learned is the phase's result."""
         if self.teacher is not None:
             self.model.load_state_dict(self.teacher.state_dict())
 
@@ -97,7 +97,7 @@ class _Round:
     def _class_weights(self, before: DomainPredictions, history: Sequence[RoundRecord]) -> dict[Domain, Tensor]:
         """Weights that give every class its equal share of batches, where classes are out of balance.
 
-        Each domain's batches are normalised by themselves: other class shares in the one than in the other would pass
+        Each domain's batches are normalized by themselves: other class shares in the one than in the other would pass
         for a shift. Source labels are known; source shares that one batch could have by chance stay as they are.
         Target labels are those of today, and how frequent they are is asked of the source-only classifier.
         """
@@ -194,7 +194,7 @@ class _Round:
             )
 
     def gradient_variances(self) -> dict[str, float]:
-        """Eq. 4 on one batch of each domain, by the terms that need no other: a diagnostic, optimised or not."""
+        """Eq. 4 on one batch of each domain, by the terms that need no other: a diagnostic, optimized or not."""
         objective = self.phase.objective
         regularizer = objective.gradient_variance or GradientVariance()
         variances: dict[str, float] = {}

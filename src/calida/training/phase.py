@@ -1,4 +1,4 @@
-"""A phase of training as plain values: what to minimise, on what, for how long."""
+"""A phase of training as plain values: what to minimize, on what, for how long."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ class PseudoLabeler:
     in an augmented view, so that a classifier which contradicts itself teaches less. The `labeler` is the classifier
     itself, or the consensus of a panel of check classifiers and it. Predictions are first spread over each sample's
     nearest `neighbors`, which have `neighbors_share` in the result. `temperature` 0 gives hard labels.
-    Soft labels are normalised by class threshold if `normalize` is set (CRST) and plain powers of the prediction
+    Soft labels are normalized by class threshold if `normalize` is set (CRST) and plain powers of the prediction
     otherwise (annealing).
     """
 

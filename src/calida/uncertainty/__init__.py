@@ -1,4 +1,4 @@
-"""Pure tensor maths on log-probabilities; imports nothing but torch."""
+"""Pure tensor math on log-probabilities; imports nothing but torch."""
 
 from calida.uncertainty.accuracy import accuracy, mean_class_accuracy, mean_confidence, measure_answers, wilson
 from calida.uncertainty.calibration import (

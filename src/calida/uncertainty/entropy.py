@@ -18,7 +18,7 @@ def renyi_entropy(log_probs: Tensor, order: float = 1.0) -> Tensor:
     """H_a(P) = log(sum_k P_k^a) / (1 - a), in nats, unreduced: [..., K] -> [...]. Eq. 1 (Renyi, 1961).
 
     Order 1 is Shannon's entropy, 2 the collision entropy, infinity the min-entropy; any order in (0, inf].
-    Rows of `log_probs` are normalised; entries of -inf (probability zero) are allowed.
+    Rows of `log_probs` are normalized; entries of -inf (probability zero) are allowed.
     """
     if not order > 0:
         raise ValueError(f"the order of a Renyi entropy is a number in (0, inf], not {order}")

@@ -64,7 +64,7 @@ def warnings_of(history: Sequence[RoundRecord], names: Sequence[str] | None = No
 
 
 def _weakness_warning(start: RoundRecord) -> RunWarning | None:
-    """A source-only classifier that has learnt little, which leaves little to build on."""
+    """A source-only classifier that has learned little, which leaves little to build on."""
     accuracy = start.source.accuracy
     return RunWarning(WarningCode.WEAK_SOURCE, {"accuracy": accuracy}) if accuracy < WEAK_SOURCE else None
 

@@ -29,14 +29,14 @@ def importance_weights(source: Tensor, target: Tensor) -> Tensor:
     return (log_odds + math.log(len(source) / len(target))).exp()
 
 
-def weighted_risk(losses: Tensor, weights: Tensor, normalised: bool = False) -> float:
+def weighted_risk(losses: Tensor, weights: Tensor, normalized: bool = False) -> float:
     """Mean loss under importance weights with a control variate (DEV; You et al., 2019): [V], [V] -> scalar.
 
     mean(w l) + eta mean(w) - eta with eta = -cov(w l, w) / var(w), which lowers the variance, as mean(w) is 1.
-    `normalised` first divides the weights by their mean: then the control variate has nothing left to do.
+    `normalized` first divides the weights by their mean: then the control variate has nothing left to do.
     """
     losses, weights = losses.double(), weights.double()
-    if normalised:
+    if normalized:
         weights = weights / weights.max().clamp(min=1e-300)  # a sum of huge ones would overflow
         weights = weights / weights.mean()
     weighted = weights * losses

@@ -15,7 +15,7 @@ from calida.threads import threads_for
 def neighborhood_density(points: Tensor, temperature: float = 0.05, block: int = 1024) -> float:
     """Mean entropy of softmax(cosine / temperature) over the other samples (SND; Saito et al., 2021): [N, D].
 
-    High means that each sample has many near ones: dense neighbourhoods. `points` are probabilities, or features.
+    High means that each sample has many near ones: dense neighborhoods. `points` are probabilities, or features.
     One block of rows against all others is held at a time: block x N numbers.
     """
     if len(points) < 2:

@@ -78,7 +78,7 @@ VALIDATORS: dict[str, Validator] = {
     ),
     "corr-c": Validator("class correlation", lambda inputs: class_correlation(inputs.target.log_probs)),
     "snd": Validator(
-        "density of soft neighbourhoods among the target's predictions",
+        "density of soft neighborhoods among the target's predictions",
         lambda inputs: neighborhood_density(inputs.target.log_probs[inputs.rows].exp()),
     ),
     "dev": Validator(
