@@ -34,7 +34,7 @@ def facts_of(adapted: Adapted) -> Facts:
         ("can I use it", f"{verdict.use.short}. {verdict.use.words}"),
         ("estimate", verdict.estimate),
         ("findings", _findings(verdict.findings)),
-        ("next", f"{verdict.action.words} ({verdict.action.command})"),
+        ("next", verdict.action.in_python or f"{verdict.action.words} {verdict.action.command}"),
         *facts,
         ("reads", _reads(adapted, reads)),
     ]

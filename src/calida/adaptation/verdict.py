@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import Any
 
@@ -90,10 +90,11 @@ class Answer:
 
 @dataclass(frozen=True)
 class Action:
-    """The one thing to do next."""
+    """The one thing to do next, with a command; or in a sentence for those who have the classifier in Python."""
 
     words: str
     command: str
+    in_python: str = field(default="", kw_only=True)
 
 
 @dataclass(frozen=True)
@@ -135,7 +136,7 @@ class Verdict:
             "estimate": self.estimate,
             "finding": None if self.finding is None else self.finding.to_json(),
             "findings": len(self.findings),
-            "action": vars(self.action),
+            "action": {"words": self.action.words, "command": self.action.command},
         }
 
 
@@ -313,7 +314,8 @@ def _next(evidence: Evidence, use: Answer) -> Action:
         again = shlex.quote(f"{evidence.run}-source")
         return Action(words, f"calida adapt --config {run}/config.toml --recipe source --out {again}")
     if use.level == Level.GOOD:
-        return Action("Use it on new data.", f"calida predict {run} NEW_DATA --out new.csv")
+        command = f"calida predict {run} NEW_DATA --out new.csv"
+        return Action("Use it on new data.", command, in_python="Use it on new data: predict(new_data).")
     if measured is not None and use.level == Level.BAD:
         again = shlex.quote(f"{evidence.run}-auto")
         return Action("Try other recipes.", f"calida adapt --config {run}/config.toml --recipe auto --out {again}")
@@ -322,7 +324,8 @@ def _next(evidence: Evidence, use: Answer) -> Action:
     if abstains and evidence.sure is not None and evidence.sure <= _WORTH * (1 - known):
         wrong = _wrong(1 - evidence.sure)
         words = f"Let it answer only the surest {SURE:.0%}: about {wrong} of 100 of those answers will be wrong."
-        return Action(words, f"calida predict {run} NEW_DATA --coverage {SURE} --out new.csv")
+        command = f"calida predict {run} NEW_DATA --coverage {SURE} --out new.csv"
+        return Action(words, command, in_python=f"{words} predict(new_data).accepted({SURE}) says which.")
     if measured is not None and not measured.all:
         budget = min(_LARGER_BUDGET, evidence.samples)
         words = f"Label {budget}." if budget < evidence.samples else "Label all of the target."
@@ -331,6 +334,7 @@ def _next(evidence: Evidence, use: Answer) -> Action:
     if measured is not None:
         return Action("Look at the likely errors in the report.", f"calida report {run}")
     budget = min(BUDGET, evidence.samples)
+    some, command = f"Label {counted(budget, 'sample')}", f"calida label {run} --budget {budget}"
     return Action(
-        f"Label {counted(budget, 'sample')}: this command picks them.", f"calida label {run} --budget {budget}"
+        f"{some}: this command picks them.", command, in_python=f"{some}: calida label picks them from a run's folder."
     )

@@ -2,7 +2,7 @@
 
 from calida.families.classifier import FittedClassifier
 from calida.families.fit import Fit, LinearFit, OpaqueFit
-from calida.families.named import FAMILIES, NETWORK, OWN, Family, get_family, own_family, store
+from calida.families.named import FAMILIES, NETWORK, OWN, Family, own_family, store
 from calida.families.trees import TreeFit
 
 __all__ = [
@@ -15,7 +15,6 @@ __all__ = [
     "LinearFit",
     "OpaqueFit",
     "TreeFit",
-    "get_family",
     "own_family",
     "store",
 ]

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from calida.errors import InputError, suggest
+from calida.errors import InputError
 from calida.families.fit import Fit, LinearFit, OpaqueFit
 from calida.families.trees import TreeFit
 from calida.threads import threads_for
@@ -90,13 +90,6 @@ FAMILIES: dict[str, Family] = {
         Family("hgb", "gradient boosting on histograms", _hgb),
     )
 }
-
-
-def get_family(name: str) -> Family:
-    """A family by its name."""
-    if name not in FAMILIES:
-        raise InputError(f"unknown model {name!r}{suggest(name, FAMILIES)}")
-    return FAMILIES[name]
 
 
 def own_family(estimator: Any) -> Family:

@@ -147,9 +147,9 @@ def _groups(results: RunResults) -> list[Group]:
     places: dict[int, list[int]] = {}
     for place, row in enumerate(shown):
         places.setdefault(int(answers[row]), []).append(place)
-    groups = []
+    groups, images = [], results.predictions.images
     for label in sorted(places):
-        samples = [_shown(results, int(shown[place]), _image(results.predictions.images, place)) for place in places[label]]
+        samples = [_shown(results, int(shown[place]), _image(images, place)) for place in places[label]]
         half = len(samples) // 2
         groups.append(Group(label, results.classes[label], int(counts[label]), samples[half:][::-1], samples[:half]))
     return groups

@@ -90,11 +90,6 @@ class RunResults:
         return self.adapted and self.trust.decision.returned == Returned.SOURCE_ONLY
 
     @property
-    def prior_corrected(self) -> bool:
-        """Whether the source-only classifier was returned with other class shares."""
-        return self.trust.decision.returned == Returned.PRIOR_CORRECTED
-
-    @property
     def adapted(self) -> bool:
         """Whether there was any adaptation, or only training on source."""
         return any(record.phase != SOURCE_PHASE for record in self.rounds)
