@@ -59,6 +59,22 @@ def test_every_figure_has_content(open_page, kind):
     assert page.locator("#domains img").count() == (16 if kind.get("images", True) else 0)
 
 
+def test_class_shares_have_an_interval_that_old_runs_lack(open_page):
+    results = make()
+    shares = results.metrics["adapted"]["target"]["estimated_shares"]
+    assert all(low <= 1 / 3 <= high for low, high in zip(shares["low"], shares["high"], strict=True))
+    page = open_page(results)
+    unfold(page)
+    scale = max([*shares["high"], *(float(one[:-1]) / 100 for one in page.locator("#classes .value").all_inner_texts())])
+    for whisker, low in zip(page.locator("#classes .whisker").all(), shares["low"], strict=True):
+        line, groove = whisker.bounding_box(), whisker.locator("..").bounding_box()
+        assert (line["x"] - groove["x"]) / groove["width"] == pytest.approx(low / scale, abs=0.01)
+    del results.metrics["adapted"]["target"]["estimated_shares"]
+    page = open_page(results)
+    assert page.locator("#classes .whisker").count() == 0
+    assert "90% interval" not in page.locator("#classes").inner_text()
+
+
 def test_images_that_look_least_like_the_source_come_first(open_page):
     page = open_page(make())
     names = [one.get_attribute("alt") for one in page.locator("#domains img").all()]

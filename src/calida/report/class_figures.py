@@ -55,6 +55,8 @@ def class_shares(results: RunResults) -> Figure:
         counts = np.bincount(results.truth, minlength=len(classes))
         series["truth"] = ("target in truth (oracle)", counts / counts.sum())
     values = np.stack([shares for _, shares in series.values()])  # [series, K]
+    found = results.after["target"].get("estimated_shares")
+    spans = list(zip(found["low"], found["high"], strict=True)) if found else []
     moved = np.abs(values - values[0]).max(0)
     drawn = sorted(np.argsort(-moved, kind="stable")[:_DRAWN].tolist())
     rows = [
@@ -66,6 +68,7 @@ def class_shares(results: RunResults) -> Figure:
                     float(shares[label]),
                     f"{shares[label]:.1%}",
                     f"{classes[label]}: {shares[label]:.1%} of {words}",
+                    *(spans[label] if spans and kind == "target" else ()),
                 )
                 for kind, (words, shares) in series.items()
             ],
@@ -74,12 +77,23 @@ def class_shares(results: RunResults) -> Figure:
         for label in drawn
     ]
     caption = "What share of each domain goes to which class. A class that swallows others shows here first."
+    if spans:
+        caption += " Lines: where the true share lies in 90% of draws, if classes are confused as on held-out source."
     if len(drawn) < len(classes):
         caption += f" Drawn are the {len(drawn)} of {len(classes):,} whose shares differ most."
-    cells = [[name, *(f"{shares[place]:.1%}" for shares in values)] for place, name in enumerate(classes)]
+    header = ["class", *(words for words, _ in series.values()), *["90% interval"][: len(spans)]]
+    cells = [
+        [
+            name,
+            *(f"{shares[place]:.1%}" for shares in values),
+            *(f"{low:.1%} to {high:.1%}" for low, high in spans[place : place + 1]),
+        ]
+        for place, name in enumerate(classes)
+    ]
     legend = [(kind, words) for kind, (words, _) in series.items()]
-    table = Table(["class", *(words for words, _ in series.values())], cells)
-    picture = bar_list(rows, f"Class shares of {len(classes)} classes", float(values.max()))
+    widest = max([float(values.max()), *(high for _, high in spans)])
+    table = Table(header, cells)
+    picture = bar_list(rows, f"Class shares of {len(classes)} classes", widest)
     return Figure("classes", "Class shares", caption, [Panel("", picture)], legend, table)
 
 

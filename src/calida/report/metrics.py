@@ -9,7 +9,8 @@ import torch
 from torch import Tensor
 
 from calida.report.run_predictions import ClassifierPredictions, RunPredictions
-from calida.shift import class_shares
+from calida.seeds import Seeds
+from calida.shift import class_shares, estimate_shares
 from calida.uncertainty import aurc, measure_answers, renyi_entropy
 
 
@@ -19,10 +20,21 @@ def compute_metrics(predictions: RunPredictions) -> dict[str, Any]:
     Figures are those of the probabilities that `predict` gives; `oracle_uncalibrated` has the network's own.
     """
     truth = torch.from_numpy(predictions.truth) if len(predictions.truth) else None
-    return {
-        name: _describe(view, torch.from_numpy(predictions.validation_labels), truth)
+    labels = torch.from_numpy(predictions.validation_labels)
+    described = {
+        name: _describe(view, labels, truth)
         for name, view in (("source_only", predictions.before), ("adapted", predictions.after))
     }
+    described["adapted"]["target"]["estimated_shares"] = _estimated_shares(predictions.after, labels)
+    return described
+
+
+def _estimated_shares(view: ClassifierPredictions, labels: Tensor) -> dict[str, list[float]] | None:
+    """The target's class shares if classes are confused as on held-out source; None where that cannot be told."""
+    validation, target = torch.from_numpy(view.validation).double(), torch.from_numpy(view.target).double()
+    known = class_shares(labels, target.shape[-1])
+    found = estimate_shares(validation, labels, target, known, Seeds(0).generator("class shares"))
+    return None if found is None else {name: shares.tolist() for name, shares in found._asdict().items()}
 
 
 def _describe(view: ClassifierPredictions, validation_labels: Tensor, truth: Tensor | None) -> dict[str, Any]:
