@@ -80,7 +80,7 @@ def coral(task: Task, seed: int) -> NDArray[np.int64]:
 
 
 def label_propagation(task: Task, seed: int) -> NDArray[np.int64]:
-    """scikit-learn's label spreading over ten neighbours of both domains."""
+    """scikit-learn's label spreading over ten neighbors of both domains."""
     source, target = (x / np.linalg.norm(x, axis=1, keepdims=True) for x in task.standardized())
     known = np.concatenate([task.labels, np.full(len(target), -1)])
     with warnings.catch_warnings():
@@ -142,7 +142,7 @@ def shallow(name: str) -> Method:
 
 
 def ours(recipe: str) -> Method:
-    """A recipe on features standardised in each domain, as a run from files has them."""
+    """A recipe on features standardized in each domain, as a run from files has them."""
 
     def run(task: Task, seed: int) -> NDArray[np.int64]:
         source, target = task.standardized()

@@ -73,7 +73,7 @@ def measure(adapted: Adapted, shift: Shift, seed: int) -> dict[str, Any]:
 
 
 def _agreement(predictions: DomainPredictions, shift: Shift, seed: int) -> AgreementEstimate:
-    """Of check classifiers on the table itself, with the samples that the run learnt from and held out."""
+    """Of check classifiers on the table itself, with the samples that the run learned from and held out."""
     x, y, target = (torch.from_numpy(part) for part in (shift.source, shift.labels, shift.target))
     kept, held = split_validation(y, RunOptions.validation, Seeds(seed))
     classes = predictions.target.log_probs.shape[1]

@@ -1,4 +1,4 @@
-"""Your own image folders: a labelled one, an unlabelled one, and new images afterwards.
+"""Your own image folders: a labeled one, an unlabeled one, and new images afterwards.
 
     python examples/image_folders.py
 

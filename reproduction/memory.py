@@ -23,10 +23,10 @@ from calida.training import Phase
 
 @dataclass(frozen=True)
 class MemoryPlan:
-    """Bytes, but for the number of parameters; the peaks include weights, gradients and the optimiser's state.
+    """Bytes, but for the number of parameters; the peaks include weights, gradients and the optimizer's state.
 
     Counted is every tensor of a step from when an operation makes it to when its last holder lets go: the batch,
-    activations, what the backward passes and the optimiser make on their way. Not counted is what is never a tensor
+    activations, what the backward passes and the optimizer make on their way. Not counted is what is never a tensor
     of ours: the workspace of convolutions and other kernels, what an allocator rounds up, keeps back or cannot use,
     the CUDA context, Python and its libraries. Nor are the data set, augmented views, and prediction between rounds.
     Numbers are float32, and operations make and keep what they do on a CPU.
@@ -48,7 +48,7 @@ def memory_plan(network: Network, recipe: Recipe, backbone: nn.Module | None = N
     Its steps run on tensors that have a shape and no memory, forward, backward and all. They are taken as the
     schedule has them (one domain at a time, or both) and with the recipe's own terms, except that gradient variance
     is left out, put in, and put in with every graph kept, whatever its weight and share. A phase that does not touch
-    the target has nothing to regularise, and all its peaks are equal.
+    the target has nothing to regularize, and all its peaks are equal.
     """
     with torch.device("meta"):
         model = build_classifier(network, Seeds(0), None if backbone is None else copy.deepcopy(backbone).to("meta"))
@@ -113,7 +113,7 @@ class _Rehearsal:
         return self.memory.peak
 
     def _optimizer(self) -> torch.optim.Optimizer:
-        """An optimiser that has taken a step, since its state comes with the first one."""
+        """An optimizer that has taken a step, since its state comes with the first one."""
         optimizer = self.phase.make_optimizer(self.model.parameters())
         for group in optimizer.param_groups:
             group["fused"] = False  # shapes have no kernels

@@ -25,7 +25,7 @@ from reproduction.tasks import PROTOCOLS
 LIKELIHOODS: dict[str, Term] = {"outside the log": ExpectedLikelihood(), "inside the log": PredictiveLikelihood()}
 
 
-def measure(likelihood: Term, seed: int, epochs: int, mislabelled: float) -> dict[str, float]:
+def measure(likelihood: Term, seed: int, epochs: int, mislabeled: float) -> dict[str, float]:
     """Train a BDTN on MNIST by a likelihood, some of whose labels are wrong; the noise it ends with on both domains."""
     job = PROTOCOLS["main"][MNIST_USPS].job("bsource", seed)
     data, seeds = open_data(job.config), Seeds(seed)
@@ -35,7 +35,7 @@ def measure(likelihood: Term, seed: int, epochs: int, mislabelled: float) -> dic
     assert isinstance(target, torch.Tensor)
     kept, held = split_validation(data.labels, 0.1, seeds)
     labels = data.labels[kept]
-    wrong = torch.rand(len(labels), generator=seeds.generator("wrong labels")) < mislabelled
+    wrong = torch.rand(len(labels), generator=seeds.generator("wrong labels")) < mislabeled
     labels = torch.where(wrong, torch.randint(10, labels.shape, generator=seeds.generator("other labels")), labels)
     validation = Labeled(take(samples, held), data.labels[held])
     domains = Domains(Labeled(take(samples, kept), labels), validation, target, 10)
@@ -61,12 +61,12 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=2)
     parser.add_argument("--epochs", type=int, default=15)
     options = parser.parse_args()
-    for mislabelled in (0.0, 0.3):
+    for mislabeled in (0.0, 0.3):
         for name, likelihood in LIKELIHOODS.items():
             for seed in range(options.seeds):
-                found = measure(likelihood, seed, options.epochs, mislabelled)
+                found = measure(likelihood, seed, options.epochs, mislabeled)
                 words = ", ".join(f"{key} {value:.3f}" for key, value in found.items())
-                print(f"{mislabelled:.0%} of labels wrong, expectation {name}, seed {seed}: {words}", flush=True)
+                print(f"{mislabeled:.0%} of labels wrong, expectation {name}, seed {seed}: {words}", flush=True)
 
 
 if __name__ == "__main__":

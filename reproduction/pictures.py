@@ -20,8 +20,8 @@ _COLUMNS = 4
 _DEVIATION = ", ± standard deviation"
 _PLACES = {"paper": -0.28, "ours": 0.0, "best": 0.28}  # beside a row's middle
 _HEADING, _NAME = 96, 22  # letters that have room
-# The ground belongs to the picture: whatever page it is on, its colours stay readable. Blue and vermilion are apart for
-# all common kinds of colour-blindness, and shapes tell the marks apart without colour.
+# The ground belongs to the picture: whatever page it is on, its colors stay readable. Blue and vermilion are apart for
+# all common kinds of color-blindness, and shapes tell the marks apart without color.
 _STYLE = Markup("""
 svg { --ground: #ffffff; --ink: #1f2328; --faint: #59636e; --grid: #d8dee4; --ours: #0072b2; --paper: #c44601;
   font: 12px system-ui, -apple-system, "Segoe UI", Roboto, Helvetica, Arial, sans-serif }

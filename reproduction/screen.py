@@ -18,7 +18,7 @@ from reproduction.tables import Table
 _MEMORY = {
     "weights": "weights and statistics",
     "gradients": "gradients",
-    "optimizer": "the optimiser's state",
+    "optimizer": "the optimizer's state",
     "activations": "activations kept for backward",
     "plain_peak": "peak of a plain step",
     "bounded_gvr_peak": "peak with GVR, one group's graph at a time",

@@ -26,7 +26,7 @@ CLASSES = (
 
 
 def generate_visda17(root: Path, per_class: int = 6, size: int = 40) -> Path:
-    """Write train and validation folders of coloured shapes, one shape a class; what is there already is left alone."""
+    """Write train and validation folders of colored shapes, one shape a class; what is there already is left alone."""
     for seed, part in enumerate(("train", "validation")):
         listed = root / part / "image_list.txt"
         if listed.exists():  # written last

@@ -325,8 +325,8 @@ def test_a_model_of_arrays_says_that_it_reads_arrays(tmp_path):
 def test_frames_warn_of_columns_and_findings_name_them():
     frame = pl.DataFrame({"east": BLOBS[:, 0], "north": BLOBS[:, 1], "unit": ["m"] * 90})
     target = frame.with_columns(pl.col("north") * 30)
-    labelled = frame.with_columns(kind=pl.Series([str(row % 3) for row in range(90)]))
+    labeled = frame.with_columns(kind=pl.Series([str(row % 3) for row in range(90)]))
     with pytest.warns(calida.CalidaWarning, match="left out as .*'unit'"):
-        adapted = calida.adapt(labelled, target, label="kind", **SETTINGS)
+        adapted = calida.adapt(labeled, target, label="kind", **SETTINGS)
     (scale,) = [one for one in adapted.trust.warnings if one.code == WarningCode.FEATURE_SCALE]
     assert str(scale).startswith("Feature 'north' is ")

@@ -27,7 +27,7 @@ MOST = 3000  # rows of a domain, drawn by the seed
 
 
 class Shift(NamedTuple):
-    """A labelled source and a target whose labels only the measuring sees."""
+    """A labeled source and a target whose labels only the measuring sees."""
 
     source: Floats  # [S, D], or images [S, 1, H, W]
     labels: Integers  # [S]
@@ -65,7 +65,7 @@ def draw(rows: Integers, seed: int, most: int = MOST) -> Integers:
 
 
 def shift_of(x: Floats, y: Integers, source: Integers, target: Integers, seed: int) -> Shift:
-    """Rows of one table as two domains, of the classes that the source shows often enough to be learnt."""
+    """Rows of one table as two domains, of the classes that the source shows often enough to be learned."""
     counts = np.bincount(y[source], minlength=int(y.max()) + 1)
     known = np.flatnonzero(counts >= 5)
     place = np.full(len(counts), -1)

@@ -65,7 +65,7 @@ def finetune(encoder, **more):
 
 
 def adapted_on_features(encoder, recipe, count=40, **options):
-    """A task on features in full precision, what it learnt, and the same images for fine-tuning."""
+    """A task on features in full precision, what it learned, and the same images for fine-tuning."""
     (x, labels), (y, _) = images(count, 0), images(count, 1, light=0.6)
     frames = [frames_of(encoder, part)(part) for part in (torch.from_numpy(one).permute(0, 3, 1, 2) for one in (x, y))]
     features = [encoder(part, "fp32", torch.device("cpu")) for part in frames]
@@ -87,7 +87,7 @@ def whole_network(encoder, learned, tuning):
 
 
 def test_it_begins_with_what_the_adapted_classifier_says(encoder):
-    """The whole network on images is the linear classifier on their standardised features, before any step."""
+    """The whole network on images is the linear classifier on their standardized features, before any step."""
     task, learned, tuning = adapted_on_features(encoder, "brer-1", guard=False)
     model, network = whole_network(encoder, learned, tuning)
     assert (network.gaussian, network.sampled, network.input_shape) == (True, "top", (3, 16, 16))

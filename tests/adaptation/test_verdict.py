@@ -99,7 +99,7 @@ def test_what_labels_have_answered_worries_nobody():
     assert every.use.level == Level.GOOD
 
 
-def test_no_more_samples_are_to_be_labelled_than_there_are():
+def test_no_more_samples_are_to_be_labeled_than_there_are():
     evidence = replace(given(MIDDLING, measured=labels(0.7, 0.8, 0, 20, 0.2)), samples=140)
     assert judge(evidence).action.words == "Label all of the target."
     assert "--budget 140" in judge(evidence).action.command

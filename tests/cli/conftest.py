@@ -7,7 +7,7 @@ from pictures import class_folders
 
 @pytest.fixture(scope="package")
 def place(tmp_path_factory):
-    """A labelled and an unlabelled folder, and a finished run with oracle labels."""
+    """A labeled and an unlabeled folder, and a finished run with oracle labels."""
     folder = tmp_path_factory.mktemp("user")
     class_folders(folder / "photos", 60, 0)
     class_folders(folder / "camera", 48, 1, low=40, high=200)

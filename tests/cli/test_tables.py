@@ -117,8 +117,8 @@ def test_accuracy_by_a_column(place):
     page = (place / "run" / "report.html").read_text()
     assert "Accuracy by city" in page
     assert "Which columns moved" in page
-    MORE.to_csv(place / "labelled.csv", index=False)
-    other = succeed("evaluate", "run", "labelled.csv", "--by", "smokes", "--json", cwd=place)
+    MORE.to_csv(place / "labeled.csv", index=False)
+    other = succeed("evaluate", "run", "labeled.csv", "--by", "smokes", "--json", cwd=place)
     assert sum(one["rows"] for one in json.loads(other.stdout)["groups"]["groups"]) == len(MORE)
     done = calida_command("evaluate", "run", "--target-labels", "truth.csv", "--by", "town", cwd=place)
     assert done.returncode == 2

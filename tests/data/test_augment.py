@@ -153,13 +153,13 @@ def test_sharpness_leaves_even_images_and_the_range_of_values_alone():
 
 
 def middling(count=200, size=6):
-    """Colour images whose views stay within the range of the batch, so that nothing is cut off."""
+    """Color images whose views stay within the range of the batch, so that nothing is cut off."""
     images = 0.5 + 0.1 * (torch.rand(count, 3, size, size) - 0.5)
     images[0, :, 0, 0], images[0, :, 0, 1] = -2, 3
     return images
 
 
-def test_hues_turn_around_the_axis_of_greys():
+def test_hues_turn_around_the_axis_of_grays():
     """Every pixel by one matrix an image: the exponential of the turn's generator, by an angle within the limit."""
     images = middling()
     view = Augmentation(color=1.0, hue=math.radians(60), richness=0.0, gain=0.0)(images, Seeds(0))
@@ -176,7 +176,7 @@ def test_hues_turn_around_the_axis_of_greys():
     assert max(angles) > math.radians(50)
 
 
-def test_colours_get_richer_or_paler_and_greys_stay():
+def test_colors_get_richer_or_paler_and_grays_stay():
     images = middling()
     view = Augmentation(color=1.0, hue=0.0, richness=1.0, gain=0.0)(images, Seeds(1))
     torch.testing.assert_close(view[1:].mean(1), images[1:].mean(1))
@@ -185,29 +185,29 @@ def test_colours_get_richer_or_paler_and_greys_stay():
     torch.testing.assert_close(after, amounts.view(-1, 1, 1, 1) * before, atol=1e-5, rtol=1e-4)
     assert amounts.log().abs().max() <= 1 + 1e-3
     assert amounts.log().abs().max() > 0.9
-    greys = torch.rand(20, 1, 6, 6).expand(-1, 3, -1, -1)
-    still = Augmentation(color=1.0, gain=0.0)(greys, Seeds(1))
-    torch.testing.assert_close(still, greys)
+    grays = torch.rand(20, 1, 6, 6).expand(-1, 3, -1, -1)
+    still = Augmentation(color=1.0, gain=0.0)(grays, Seeds(1))
+    torch.testing.assert_close(still, grays)
 
 
-def test_a_colour_view_changes_contrast_around_the_mean_and_leaves_grey_images_alone():
+def test_a_color_view_changes_contrast_around_the_mean_and_leaves_gray_images_alone():
     images = middling()
     view = Augmentation(color=1.0, hue=0.0, richness=0.0, gain=0.7)(images, Seeds(2))
     before, after = (part[1:] - images[1:].mean((1, 2, 3), keepdim=True) for part in (images, view))
     gains = after.std((1, 2, 3)) / before.std((1, 2, 3))
     torch.testing.assert_close(after, gains.view(-1, 1, 1, 1) * before, atol=1e-5, rtol=1e-3)
     assert 0.6 < gains.log().abs().max() <= 0.7 + 1e-3
-    grey = torch.rand(4, 1, 6, 6)
-    assert torch.equal(Augmentation(color=1.0)(grey, Seeds(0)), grey)
+    gray = torch.rand(4, 1, 6, 6)
+    assert torch.equal(Augmentation(color=1.0)(gray, Seeds(0)), gray)
 
 
-def test_colours_are_seen_where_they_are():
-    colourful, grey = torch.rand(300, 3, 4, 4), torch.rand(300, 1, 4, 4).expand(-1, 3, -1, -1)
-    assert has_colors(colourful)
-    assert has_colors((255 * colourful).byte())
-    assert not has_colors(grey)
-    assert not has_colors(grey + 0.005 * torch.rand(300, 3, 4, 4))  # what a lossy format makes of greys
-    assert not has_colors(grey[:, :1])
+def test_colors_are_seen_where_they_are():
+    colorful, gray = torch.rand(300, 3, 4, 4), torch.rand(300, 1, 4, 4).expand(-1, 3, -1, -1)
+    assert has_colors(colorful)
+    assert has_colors((255 * colorful).byte())
+    assert not has_colors(gray)
+    assert not has_colors(gray + 0.005 * torch.rand(300, 3, 4, 4))  # what a lossy format makes of grays
+    assert not has_colors(gray[:, :1])
     assert not has_colors(torch.rand(300, 3))
 
 

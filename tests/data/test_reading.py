@@ -33,8 +33,8 @@ from calida.seeds import Seeds
 SEEDS = Seeds(0)
 
 
-def read(place, labelled=True, label=None, seeds=SEEDS, table=None, **choice):
-    return read_collection(str(place), seeds, labelled, ColumnChoice(label=label, **choice), table)
+def read(place, labeled=True, label=None, seeds=SEEDS, table=None, **choice):
+    return read_collection(str(place), seeds, labeled, ColumnChoice(label=label, **choice), table)
 
 
 @pytest.mark.parametrize(
@@ -64,12 +64,12 @@ def test_class_folders(tmp_path):
 
 
 def test_a_target_folder_may_be_nested_or_flat_and_its_names_are_no_labels(tmp_path):
-    nested = read(class_folders(tmp_path / "nested", 4, 0), labelled=False)
+    nested = read(class_folders(tmp_path / "nested", 4, 0), labeled=False)
     assert len(nested) == 4
     assert nested.labels is None
     (tmp_path / "flat").mkdir()
     Image.new("RGB", (4, 4)).save(tmp_path / "flat" / "UPPER.JPG")
-    assert list(read(tmp_path / "flat", labelled=False).names) == ["UPPER.JPG"]
+    assert list(read(tmp_path / "flat", labeled=False).names) == ["UPPER.JPG"]
     with pytest.raises(InputError, match="lie directly in"):
         read(tmp_path / "flat")
 
@@ -84,7 +84,7 @@ def test_lists_with_and_without_header(tmp_path):
     assert read(tmp_path / "list.csv").labels == ["a, b", "c"]
     assert read(tmp_path / "plain.tsv").labels == ["a, b", "c"]
     assert read(tmp_path / "official.txt").labels == ["b", "c"]
-    assert read(tmp_path / "list.csv", labelled=False).labels is None
+    assert read(tmp_path / "list.csv", labeled=False).labels is None
     for encoding in ("utf-8", "utf-16"):
         (tmp_path / "other.csv").write_text("path;label\nlying/000.png;a, b\nstanding/001.png;c\n", encoding)
         assert read(tmp_path / "other.csv").labels == ["a, b", "c"]
@@ -107,7 +107,7 @@ def test_numpy_files_and_their_splits(tmp_path):
     assert len(read(f"{tmp_path}/two.npz")) == 6  # the training split
     assert torch.equal(read(f"{tmp_path}/two.npz:test").samples, torch.from_numpy(x[6:])[:, None])
     assert len(read(f"{tmp_path}/two.npz:all")) == 10
-    assert read(tmp_path / "bare.npy", labelled=False).labels is None
+    assert read(tmp_path / "bare.npy", labeled=False).labels is None
     with pytest.raises(InputError, match="no labels"):
         read(tmp_path / "bare.npy")
     with pytest.raises(InputError, match="no split 'test'"):
@@ -157,9 +157,9 @@ def test_tables(tmp_path, suffix):
     assert found.columns == ("b", "a", "flag")
     assert found.samples.tolist() == [[1.5, 3, 1], [2.5, 4, 0]]
     assert found.labels == ["yes", "no"]
-    unlabelled = read(path, labelled=False, label="kind")
-    assert unlabelled.labels is None
-    assert unlabelled.columns == found.columns
+    unlabeled = read(path, labeled=False, label="kind")
+    assert unlabeled.labels is None
+    assert unlabeled.columns == found.columns
 
 
 @pytest.mark.parametrize(
@@ -263,7 +263,7 @@ def test_a_file_with_a_comma_in_its_header_is_read(tmp_path):
     found = read(path, label="y")
     assert (found.columns, found.samples.tolist()) == (("Preis, EUR", "Menge"), [[1.5, 2], [3, 4]])
     path.write_text("Preis\n1.5\n2\n")
-    assert read(path, labelled=False).samples.tolist() == [[1.5], [2]]
+    assert read(path, labeled=False).samples.tolist() == [[1.5], [2]]
 
 
 def test_decimal_commas(tmp_path):
@@ -278,7 +278,7 @@ def test_decimal_commas(tmp_path):
     for wrong, told in {"1,234.5": "'1,234.5'", "none": "'none'"}.items():
         path.write_text(f'a,b\n"2,5",1\n"{wrong}",0\n')
         with pytest.raises(InputError, match=rf"column 'a' holds {told} where there should be numbers"):
-            read(path, labelled=False, table=found.table)
+            read(path, labeled=False, table=found.table)
 
 
 def test_truth_is_one_class_however_a_program_writes_it(tmp_path):
@@ -291,7 +291,7 @@ def test_truth_is_one_class_however_a_program_writes_it(tmp_path):
 
 def test_a_single_image_is_a_target(tmp_path):
     Image.new("L", (8, 8)).save(tmp_path / "one.png")
-    assert list(read(tmp_path / "one.png", labelled=False).names) == ["one.png"]
+    assert list(read(tmp_path / "one.png", labeled=False).names) == ["one.png"]
 
 
 def test_what_follows_a_colon_is_named(tmp_path):
@@ -315,12 +315,12 @@ def test_target_columns_are_matched_by_name(tmp_path):
     (tmp_path / "s.csv").write_text("a,b,y\n1,2,0\n3,4,1\n")
     (tmp_path / "t.csv").write_text("extra,b,a\nwords,2,1\n")
     source = read(tmp_path / "s.csv", label="y")
-    matched = read(tmp_path / "t.csv", labelled=False, label="y", table=source.table)
+    matched = read(tmp_path / "t.csv", labeled=False, label="y", table=source.table)
     assert matched.samples.tolist() == [[1, 2]]
     assert "extra" in matched.notes[0]
     (tmp_path / "t.csv").write_text("b\n2\n")
     with pytest.raises(InputError, match="the column 'a' of the source is missing"):
-        read(tmp_path / "t.csv", labelled=False, table=source.table)
+        read(tmp_path / "t.csv", labeled=False, table=source.table)
 
 
 def test_a_subset_is_drawn_by_seed(tmp_path):
@@ -343,18 +343,18 @@ def test_named_sets_that_need_no_download():
 
 def test_labels_from_inside_or_from_files_follow_the_names(tmp_path):
     folder = class_folders(tmp_path / "t", 6, 0)
-    target = read(f"{folder}:4", labelled=False)
+    target = read(f"{folder}:4", labeled=False)
     words = read_labels("inside", target, SEEDS)
     assert words == [name.split("/")[0] for name in target.names]
     # A list in another order, with more files than the subset has.
-    rows = [f"{name},{name.split('/')[0].upper()}" for name in reversed(read(folder, labelled=False).names)]
+    rows = [f"{name},{name.split('/')[0].upper()}" for name in reversed(read(folder, labeled=False).names)]
     (tmp_path / "truth.csv").write_text("path,label\n" + "\n".join(rows))
     assert read_labels(str(tmp_path / "truth.csv"), target, SEEDS) == [word.upper() for word in words]
     (tmp_path / "truth.csv").write_text("path,label\n" + rows[0])
     with pytest.raises(InputError, match="none for"):
         read_labels(str(tmp_path / "truth.csv"), target, SEEDS)
     np.savez(tmp_path / "x.npz", x=np.zeros((10, 2)) + np.arange(10)[:, None], y=np.arange(10))
-    rows = read(f"{tmp_path}/x.npz:4", labelled=False)
+    rows = read(f"{tmp_path}/x.npz:4", labeled=False)
     np.save(tmp_path / "y.npy", np.arange(10) * 10)
     assert read_labels(str(tmp_path / "y.npy"), rows, SEEDS) == [str(10 * int(name)) for name in rows.names]
     np.save(tmp_path / "y.npy", np.arange(11))
@@ -364,7 +364,7 @@ def test_labels_from_inside_or_from_files_follow_the_names(tmp_path):
 
 def test_labels_with_rows_may_be_in_any_order(tmp_path):
     np.save(tmp_path / "x.npy", np.zeros((4, 2)))
-    samples, path = read(tmp_path / "x.npy", labelled=False), tmp_path / "truth.csv"
+    samples, path = read(tmp_path / "x.npy", labeled=False), tmp_path / "truth.csv"
     path.write_text("row,label\n2,c\n0,a\n3,d\n1,b\n")
     assert read_labels(str(path), samples, SEEDS) == ["a", "b", "c", "d"]
     pd.DataFrame({"label": ["d", "c", "b", "a"], "row": [3, 2, 1, 0]}).to_parquet(tmp_path / "truth.parquet")
@@ -394,7 +394,7 @@ def test_labels_from_inside_a_table_follow_its_ids_and_its_subsets(tmp_path):
 
 def test_labels_from_inside_need_no_column_that_the_source_lacks(tmp_path):
     (tmp_path / "t.csv").write_text("b,city,a,y\n1,Paris,2,u\n3,Rome,4,v\n")
-    target = read(tmp_path / "t.csv", labelled=False, label="y", only=("a", "b"))
+    target = read(tmp_path / "t.csv", labeled=False, label="y", only=("a", "b"))
     assert read_labels("inside", target, SEEDS, "y") == ["u", "v"]
 
 
@@ -404,7 +404,7 @@ def test_a_list_has_a_label_for_every_file(tmp_path):
     (folder / "list.csv").write_text(f"{first},lying\n{second},\n")
     with pytest.raises(InputError, match=f"no label for {second}"):
         read(folder / "list.csv")
-    assert read(folder / "list.csv", labelled=False).names == [first, second]
+    assert read(folder / "list.csv", labeled=False).names == [first, second]
 
 
 def test_a_path_that_exists_as_it_is_written_is_meant(tmp_path):
@@ -417,7 +417,7 @@ def test_a_file_of_labels_follows_the_split_of_the_samples(tmp_path):
     x, y = np.zeros((6, 2)), np.arange(6)
     np.savez(tmp_path / "d.npz", x_train=x[:3], y_train=y[:3], x_test=x[3:], y_test=y[3:])
     for split, expected in (("", "012"), (":test", "345"), (":all", "012345")):
-        samples = read(f"{tmp_path}/d.npz{split}", labelled=False)
+        samples = read(f"{tmp_path}/d.npz{split}", labeled=False)
         assert read_labels(str(tmp_path / "d.npz"), samples, SEEDS) == list(expected)
 
 
@@ -558,5 +558,5 @@ def test_an_image_of_two_classes_is_refused_and_copies_are_warned_of(tmp_path):
 def test_names_of_rows_are_lines_of_text(tmp_path):
     path = tmp_path / "t.csv"
     path.write_text('id,x\n"a\r\nb",1\nc,2\n')
-    found = read(path, labelled=False, id="id")
+    found = read(path, labeled=False, id="id")
     assert list(found.names) == ["a\\r\\nb", "c"]

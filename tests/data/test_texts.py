@@ -34,12 +34,12 @@ def test_a_column_of_texts(tmp_path, suffix):
     found = read_collection(str(path), Seeds(0), True, CHOICE)
     assert found.samples == Texts(text for text, _ in ROWS)
     assert (found.kind, list(found.labels), list(found.names)) == ("texts", ["good", "bad", "bad"], ["0", "1", "2"])
-    unlabelled = read_collection(f"{path}:2", Seeds(0), False, CHOICE)
-    assert unlabelled.labels is None
-    assert len(unlabelled) == 2
-    assert isinstance(unlabelled.samples, Texts)
-    words = read_labels("inside", unlabelled, Seeds(0), "verdict")
-    assert words == [ROWS[int(name)][1] for name in unlabelled.names]
+    unlabeled = read_collection(f"{path}:2", Seeds(0), False, CHOICE)
+    assert unlabeled.labels is None
+    assert len(unlabeled) == 2
+    assert isinstance(unlabeled.samples, Texts)
+    words = read_labels("inside", unlabeled, Seeds(0), "verdict")
+    assert words == [ROWS[int(name)][1] for name in unlabeled.names]
 
 
 def test_folders_of_texts(tmp_path):

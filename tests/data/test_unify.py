@@ -40,11 +40,11 @@ def test_equal_domains_are_left_alone():
 
 
 def test_sizes_and_channels_meet_at_the_larger():
-    grey, color = bars(16), bars(28).expand(-1, 3, -1, -1)
-    first, second = prepared(grey, color)
+    gray, color = bars(16), bars(28).expand(-1, 3, -1, -1)
+    first, second = prepared(gray, color)
     assert first.shape[1:] == second.shape[1:] == (3, 28, 28)
     assert torch.equal(first[:, 0], first[:, 2])
-    first, second = prepared(grey, color, size=12)
+    first, second = prepared(gray, color, size=12)
     assert first.shape[1:] == second.shape[1:] == (3, 12, 12)
 
 
@@ -158,7 +158,7 @@ def test_new_samples_of_the_same_scale_stored_otherwise_are_the_same_samples():
     [
         (lambda x: x, lambda x: 0 * x),  # black bytes
         (lambda x: x.float(), lambda x: x.float() / 3),  # dark images in 0..255
-        (lambda x: x / 51 - 2, lambda x: x / 255 - 0.5),  # standardised images, dim
+        (lambda x: x / 51 - 2, lambda x: x / 255 - 0.5),  # standardized images, dim
     ],
 )
 def test_new_images_need_not_fill_the_range(trained, new):

@@ -45,11 +45,11 @@ def data(drawn, as_grounds):
 
     def make(validation=300, target=400, seed=0, classes=4):
         source, labels = drawn(validation, classes, seed)
-        unlabelled, _ = drawn(target, classes, seed + 1, spread=1.2)
+        unlabeled, _ = drawn(target, classes, seed + 1, spread=1.2)
         pairs, first = drawn(target, classes, seed + 2)
         generator = torch.Generator().manual_seed(seed)
         features = [torch.randn(rows, 3, generator=generator) + place for rows, place in ((validation, 0), (target, 1))]
-        parts = (torch.log_softmax(part, -1) for part in (2 * source, 2 * unlabelled, 3 * pairs))
+        parts = (torch.log_softmax(part, -1) for part in (2 * source, 2 * unlabeled, 3 * pairs))
         validation, target, mixed = parts
         return as_grounds(validation, labels, target, mixed, first, features)
 

@@ -1,4 +1,4 @@
-"""What a fitted estimator has learnt, kept as arrays, predicts as the estimator itself does."""
+"""What a fitted estimator has learned, kept as arrays, predicts as the estimator itself does."""
 
 import numpy as np
 import pytest

@@ -253,7 +253,7 @@ def config_cases():
     lines = {
         "no TOML": ("= = =", "is not a TOML file"),
         "nested deep": ("a = " + f.DEEP, "is not a TOML file"),
-        "an unknown key": ('format = 4\ncolour = "red"', "unknown key 'colour'"),
+        "an unknown key": ('format = 4\ntint = "red"', "unknown key 'tint'"),
         "a seed in words": ('format = 4\nseed = "x"', "must be a whole number, not 'x'"),
         "settings a list": ("format = 4\nsettings = [1]", "a table of names and values"),
         "an older version": ("format = 3", "another version"),
@@ -587,7 +587,7 @@ def python_cases():
         "device a list": lambda w: calida.adapt((x, y), x, device=[]),
         "backbone a number": lambda w: calida.adapt((x, y), x, backbone=5),
         "model None": lambda w: calida.adapt((x, y), x, model=None),
-        "an unknown setting": lambda w: calida.adapt((x, y), x, colour=5),
+        "an unknown setting": lambda w: calida.adapt((x, y), x, tint=5),
         "on_mismatch maybe": lambda w: calida.adapt((x, y), x, on_mismatch="maybe"),
         "on_mismatch match": lambda w: calida.adapt((x, y), x, on_mismatch="match"),
         "num_samples 10^9": lambda w: calida.adapt((x, y), x, num_samples=10**9),

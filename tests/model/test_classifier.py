@@ -220,7 +220,7 @@ def test_the_backbone_runs_once_however_many_samples():
     assert len(calls) == 4
 
 
-def test_a_prediction_does_not_depend_on_its_neighbours():
+def test_a_prediction_does_not_depend_on_its_neighbors():
     model, x = classifier((5,)), torch.randn(40, 5)
     whole = predict(model, x, num_samples=20)
     parts = predict(model, x.flip(0), num_samples=20, batch_size=7)

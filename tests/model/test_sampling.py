@@ -75,7 +75,7 @@ def test_noise_of_the_logits_is_not_epistemic():
 @pytest.mark.parametrize("backbone", ["dtn", "lenet", "compact", "conv4"])
 @pytest.mark.parametrize("sampled", ["top", "all"])
 def test_a_prediction_is_a_function_of_its_sample(backbone, sampled):
-    """Not of its place, its neighbours or the batch: one by one, backwards, or all at once."""
+    """Not of its place, its neighbors or the batch: one by one, backwards, or all at once."""
     model = build_classifier(Network(IMAGES, 10, backbone, True, sampled=sampled), Seeds(0))
     x = torch.rand(24, *IMAGES, generator=torch.Generator().manual_seed(0))
     whole = predict(model, x, 7)

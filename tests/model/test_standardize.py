@@ -58,7 +58,7 @@ def test_a_rare_indicator_is_told_from_its_absence():
 
 
 def test_what_is_nearly_constant_in_source_does_not_drown_the_rest():
-    """Nearest neighbours by one good feature, beside many that hardly vary in source and do in target."""
+    """Nearest neighbors by one good feature, beside many that hardly vary in source and do in target."""
     labels = torch.arange(400) % 2
     good = 4.0 * labels[:, None] + rows(400, 1, seed=1)
     source = torch.cat([good, 1e-3 * rows(400, 30, seed=2)], 1)

@@ -87,9 +87,9 @@ def test_gradient_of_the_variance_reaches_every_parameter_that_the_loss_reaches(
         objective = objective_of(ORDERS[order])
         regularizer.backward(step, lambda group, o=objective: o.loss(group, {"target": 1.0}))
         gradients.append([p.grad for p in step.model.parameters()])
-    for (name, _), plain, regularised in zip(step.model.named_parameters(), *gradients, strict=True):
+    for (name, _), plain, regularized in zip(step.model.named_parameters(), *gradients, strict=True):
         assert plain.abs().max() > 1e-8, name
-        assert (regularised - plain).abs().max() > 1e-8, name
+        assert (regularized - plain).abs().max() > 1e-8, name
 
 
 def test_part_counts_only_named_parameters_but_moves_all(make_step):

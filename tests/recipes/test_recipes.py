@@ -51,16 +51,16 @@ def test_the_named_recipes_are_there():
     assert all(recipe.name == name and recipe.summary for name, recipe in RECIPES.items())
 
 
-@pytest.mark.parametrize("colourful", [False, True])
-def test_colours_are_varied_only_where_the_target_has_any(colourful):
+@pytest.mark.parametrize("colorful", [False, True])
+def test_colors_are_varied_only_where_the_target_has_any(colorful):
     x, y = torch.rand(80, 3, 8, 8), torch.arange(80) % 2
-    target = torch.rand(80, 3 if colourful else 1, 8, 8).expand(-1, 3, -1, -1)
+    target = torch.rand(80, 3 if colorful else 1, 8, 8).expand(-1, 3, -1, -1)
     brief = {"epochs": 1, "rounds": 1, "batch_size": 20, "choice": "last", "guard": False}
     one, other = (calida.adapt((x, y), target, color=strength, **brief) for strength in (0.0, 1.0))
     same = [
         torch.equal(value, other.classifier.state_dict()[name]) for name, value in one.classifier.state_dict().items()
     ]
-    assert all(same) == (not colourful)
+    assert all(same) == (not colorful)
 
 
 def test_classes_out_of_balance_in_both_domains_do_not_pass_for_a_shift():

@@ -65,7 +65,8 @@ def test_class_shares_have_an_interval_that_old_runs_lack(open_page):
     assert all(low <= 1 / 3 <= high for low, high in zip(shares["low"], shares["high"], strict=True))
     page = open_page(results)
     unfold(page)
-    scale = max([*shares["high"], *(float(one[:-1]) / 100 for one in page.locator("#classes .value").all_inner_texts())])
+    drawn = [float(one.rstrip("%")) / 100 for one in page.locator("#classes .value").all_inner_texts()]
+    scale = max(*shares["high"], *drawn)
     for whisker, low in zip(page.locator("#classes .whisker").all(), shares["low"], strict=True):
         line, groove = whisker.bounding_box(), whisker.locator("..").bounding_box()
         assert (line["x"] - groove["x"]) / groove["width"] == pytest.approx(low / scale, abs=0.01)

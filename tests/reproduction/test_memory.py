@@ -43,7 +43,7 @@ def measured_peak(network, recipe, backbone, regularizer, folder):
             model, {"target": TargetBatch(x, labels, torch.ones(len(x)))}, Seeds(0), recipe.posterior.num_samples
         )
 
-    train(model, optimizer, phase.objective, steps(), {})  # the optimiser's state comes with its first step
+    train(model, optimizer, phase.objective, steps(), {})  # the optimizer's state comes with its first step
     optimizer.zero_grad(set_to_none=True)
     state = [value for state in optimizer.state.values() for value in state.values()]
     before = sum(tensor.nbytes for tensor in [*model.parameters(), *model.buffers(), *state])
@@ -75,7 +75,7 @@ def test_what_outlives_a_step_is_counted_in_closed_form(optimizer):
 def test_activations_by_hand():
     backbone = nn.Sequential(nn.Linear(6, 50), nn.Tanh(), nn.Linear(50, 40), nn.ReLU())
     plan = memory_plan(Network((6,), 3, "custom"), recipe("source", batch_size=20), backbone)
-    # Standardised inputs, outputs of tanh and ReLU, log-probabilities; labels of 8 bytes; the loss.
+    # Standardized inputs, outputs of tanh and ReLU, log-probabilities; labels of 8 bytes; the loss.
     assert plan.activations == 4 * 20 * (6 + 50 + 40 + 3) + 8 * 20 + 4
     assert next(backbone.parameters()).device.type == "cpu"
 

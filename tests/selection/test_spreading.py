@@ -33,7 +33,7 @@ def test_it_is_the_solution_of_the_linear_system():
     assert torch.allclose(found.exp().sum(1), torch.ones(len(found), dtype=torch.float64))
 
 
-def test_no_share_changes_nothing_and_one_sample_has_no_neighbours():
+def test_no_share_changes_nothing_and_one_sample_has_no_neighbors():
     log_probs, features = problem()
     assert smooth_over_neighbors(log_probs, features, 4, 0.0) is log_probs
     assert smooth_over_neighbors(log_probs[:1], features[:1], 4, 0.9) is log_probs[:1] or len(log_probs[:1]) == 1

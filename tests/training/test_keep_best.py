@@ -24,7 +24,7 @@ def same(one, other):
 
 @pytest.fixture(scope="module")
 def noise():
-    """Labels that the columns say nothing of: what can be learnt is learnt by heart."""
+    """Labels that the columns say nothing of: what can be learned is learned by heart."""
     generator = torch.Generator().manual_seed(0)
     return torch.randn(200, 20, generator=generator), torch.randint(2, (200,), generator=generator)
 
@@ -36,7 +36,7 @@ def clear():
     return x, (x[:, 0] > 0).long()
 
 
-def test_what_was_learnt_by_heart_is_left_behind(noise):
+def test_what_was_learned_by_heart_is_left_behind(noise):
     plain, best = learn(*noise), learn(*noise, keep_best=True)
     losses = [record.source.nll for record in plain.history]
     assert losses[-1] > 1.5 * min(losses)  # there is something to leave behind

@@ -61,7 +61,7 @@ def test_a_run_with_a_teacher_resumes_bit_for_bit(tmp_path):
     assert_same(run(**TEACHER, folder=tmp_path, resume=True), straight)  # nothing is left to do
 
 
-def test_consistency_is_labelled_by_the_teacher(monkeypatch):
+def test_consistency_is_labeled_by_the_teacher(monkeypatch):
     seen = []
     call = Consistency.__call__
 

@@ -43,6 +43,6 @@ def classifier():
 
 
 @pytest.fixture
-def labelled():
+def labeled():
     generator = torch.Generator().manual_seed(4)
     return Labeled(torch.randn(20, 5, generator=generator), torch.randint(3, (20,), generator=generator))

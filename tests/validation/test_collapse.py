@@ -75,7 +75,7 @@ def test_a_forgotten_source_stops_the_run():
     assert collapse(record(accuracy=0.95 - 1.01 * lost), HISTORY) == expected
 
 
-def test_a_source_that_was_never_learnt_cannot_be_forgotten():
+def test_a_source_that_was_never_learned_cannot_be_forgotten():
     for before in (0.25, 0.1):
         assert collapse(record(accuracy=0.0), [record(accuracy=before)]) is None
 

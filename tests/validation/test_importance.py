@@ -46,7 +46,7 @@ def test_weights_know_no_units():
     units = torch.tensor([1e-4, 1.0, 1e5])
     torch.testing.assert_close(importance_weights(source * units + 7, target * units + 7), weights, atol=1e-4, rtol=0)
     source, target = (torch.cat([x, torch.full((len(x), 1), 0.1)], 1) for x in (source, target))
-    # C is 1 / D: the constant takes part in the strength of the regularisation alone
+    # C is 1 / D: the constant takes part in the strength of the regularization alone
     torch.testing.assert_close(importance_weights(source, target).log(), weights.log(), atol=0.03, rtol=0)
 
 

@@ -1,4 +1,4 @@
-"""Neighbourhoods and clusters against full matrices, scikit-learn and limits."""
+"""Neighborhoods and clusters against full matrices, scikit-learn and limits."""
 
 import math
 
@@ -40,7 +40,7 @@ def test_the_block_does_not_matter(block):
     assert neighborhood_density(x, block=block) == pytest.approx(neighborhood_density(x), abs=1e-12)
 
 
-def test_density_of_known_neighbourhoods():
+def test_density_of_known_neighborhoods():
     assert neighborhood_density(torch.full((9, 3), 0.2)) == pytest.approx(math.log(8))
     assert neighborhood_density(points(1)) == 0.0
     assert neighborhood_density(points(2)) == 0.0  # one other takes all

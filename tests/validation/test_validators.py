@@ -160,7 +160,7 @@ def test_the_order_of_samples_does_not_matter(make_outlook, as_prediction, name)
         as_prediction(predictions.target.log_probs[target], predictions.target.features[target]),
         Mixed(*(part[pairs] for part in predictions.mixed)),
     )
-    # the weights come from an optimiser, which stops a little elsewhere
+    # the weights come from an optimizer, which stops a little elsewhere
     assert validate(moved, SEEDS)[name] == pytest.approx(validate(predictions, SEEDS)[name], abs=1e-5)
 
 
@@ -229,12 +229,12 @@ def test_validators_of_source_prefer_the_one_that_is_right_on_source(make_outloo
     assert keys[0] > keys[1] + 0.5
 
 
-def test_a_predictor_predicts_both_domains_and_pairs(classifier, labelled):
+def test_a_predictor_predicts_both_domains_and_pairs(classifier, labeled):
     model, x = classifier(), torch.randn(30, 5, generator=torch.Generator().manual_seed(5))
-    predictions = Predictor(labelled, x, num_samples=4, seeds=SEEDS, batch_size=7).predict_domains(model)
-    source, target = (predict(model, part, 4, SEEDS, 7) for part in (labelled.x, x))
+    predictions = Predictor(labeled, x, num_samples=4, seeds=SEEDS, batch_size=7).predict_domains(model)
+    source, target = (predict(model, part, 4, SEEDS, 7) for part in (labeled.x, x))
     mixed = predict_mixed(model, x, target.labels, MIXVAL_SHARE, 4, SEEDS, 7)
-    assert torch.equal(predictions.labels, labelled.y)
+    assert torch.equal(predictions.labels, labeled.y)
     for ours, expected in ((predictions.validation, source), (predictions.target, target)):
         assert torch.equal(ours.log_probs, expected.log_probs)
         assert torch.equal(ours.features, expected.features)

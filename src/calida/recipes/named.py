@@ -34,7 +34,10 @@ def _made(name: str, summary: str, settings: dict[str, Any]) -> Recipe:
 # What a recipe's name may end with: the paper's gradient variance, and the control that tells it from its groups.
 _ENDINGS: dict[str, tuple[str, dict[str, Any]]] = {
     "": ("", {}),
-    "-gvr": (", in steps that groups of samples agree on (gradient variance)", {"gradient_variance.weight": 1.0}),
+    "-gvr": (
+        ", while gradients of sample groups are pushed apart (gradient variance)",
+        {"gradient_variance.weight": 1.0},
+    ),
     "-groups": (
         ", in the groups of samples that -gvr compares, without comparing them",
         {"gradient_variance.groups_only": True},
@@ -45,7 +48,7 @@ _DOUBTING = "a network that knows its own doubt (Bayesian)"
 
 def _paper_recipe(bayesian: bool, order: float, ending: str = "") -> Recipe:
     if order == math.inf:
-        kind = "learns from its own surest answers on target, a share of each class (class-balanced self-training)"
+        kind = "learns from its surest answers of each class on target (class-balanced self-training)"
     else:
         kind = f"is made sure of its answers on target (entropy of order {order:.12g})"
     words, more = _ENDINGS[ending]

@@ -9,10 +9,11 @@ from calida.report.bars import Bar, BarRow, bar_list
 from calida.report.figures import Figure, Panel, Table, shorten
 from calida.report.groups import from_json
 from calida.report.run_results import RunResults
-from calida.report.svg import Plot
+from calida.report.svg import Plot, tag
 from calida.shift import ColumnShift, TableShift
 
 _DRAWN = 8  # columns; the table has them all
+_LONGEST = 40  # letters of a name
 
 
 def moved_columns(results: RunResults) -> Figure | None:
@@ -20,7 +21,7 @@ def moved_columns(results: RunResults) -> Figure | None:
     if results.metrics.get("columns") is None:
         return None
     shift = TableShift.from_json(results.metrics["columns"])
-    panels = [Panel(shorten(one.column, 40), _distribution(one), _note(one)) for one in shift.columns[:_DRAWN]]
+    panels = [Panel(_cut(one.column), _distribution(one), _note(one)) for one in shift.columns[:_DRAWN]]
     caption = (
         f"A classifier that was taught to tell the domains apart by these columns has an area under the curve of "
         f"{shift.separation:.2f} on rows it had not seen: 0.5 is chance, 1 is always. The column that it needs most "
@@ -29,7 +30,7 @@ def moved_columns(results: RunResults) -> Figure | None:
     header = ["column", "kind", "difference", "distance", "importance", "missing, source", "missing, target", "unseen"]
     rows = [
         [
-            one.column,
+            _cut(one.column),
             one.kind,
             "" if one.difference is None else f"{one.difference:+.2f}",
             f"{one.distance:.2f}",
@@ -40,6 +41,11 @@ def moved_columns(results: RunResults) -> Figure | None:
     ]
     legend = [("source", "source"), ("target", "target")]
     return Figure("columns", "Which columns moved", caption, panels, legend, Table(header, rows))
+
+
+def _cut(name: str) -> str:
+    """A long name ends with an ellipsis, and is shown in full where the pointer rests on it."""
+    return name if len(name) <= _LONGEST else tag("span", shorten(name, _LONGEST), title=name)
 
 
 def _note(one: ColumnShift) -> str:
@@ -58,7 +64,9 @@ def _distribution(one: ColumnShift) -> Markup:
     for place, name in enumerate(one.bins):
         for start, kind, share in ((0.1, "source", one.source[place]), (0.5, "target", one.target[place])):
             plot.bar(place + start, place + start + 0.4, share, kind, f"{name}: {share:.1%} of {kind}")
-    return plot.draw(f"{one.column} in source and target, {count} bins: total variation {one.distance:.2f}")
+    return plot.draw(
+        f"{shorten(one.column, _LONGEST)} in source and target, {count} bins: total variation {one.distance:.2f}"
+    )
 
 
 def groups(results: RunResults) -> Figure | None:
@@ -69,7 +77,7 @@ def groups(results: RunResults) -> Figure | None:
     sides = (("before", "source only"), ("target", "adapted"))
     rows_ = [
         BarRow(
-            one.group,
+            _cut(one.group),
             [
                 Bar(kind, share, f"{share:.0%}", f"{one.group}: {share:.1%} of {one.rows:,} rows right, {words}", *ends)
                 for (kind, words), share, ends in zip(
@@ -81,12 +89,12 @@ def groups(results: RunResults) -> Figure | None:
     ]
     worst = min(found, key=lambda one: one.adapted)
     caption = (
-        f"Measured with labels. The group that fares worst is {worst.group}: {worst.adapted:.1%} right "
-        f"({worst.low:.1%} to {worst.high:.1%}) of {worst.rows:,} rows."
+        f"Measured with labels. The group that fares worst is {shorten(worst.group, _LONGEST)}: "
+        f"{worst.adapted:.1%} right ({worst.low:.1%} to {worst.high:.1%}) of {worst.rows:,} rows."
     )
     rows = [
         [
-            one.group,
+            _cut(one.group),
             f"{one.rows:,}",
             f"{one.source_only:.1%}",
             f"{one.adapted:.1%}",
@@ -94,8 +102,9 @@ def groups(results: RunResults) -> Figure | None:
         ]
         for one in found
     ]
-    table = Table([column, "rows", "source only (oracle)", "adapted (oracle)", "95% interval"], rows)
+    table = Table([_cut(column), "rows", "source only (oracle)", "adapted (oracle)", "95% interval"], rows)
     legend = [("before", "source only (oracle)"), ("target", "adapted (oracle)")]
-    summary = f"Accuracy by {column}, {len(found)} groups; lowest {worst.adapted:.1%} for {worst.group}"
+    title = f"Accuracy by {shorten(column, _LONGEST)}"
+    summary = f"{title}, {len(found)} groups; lowest {worst.adapted:.1%} for {shorten(worst.group, _LONGEST)}"
     picture = bar_list(rows_, summary)
-    return Figure("groups", f"Accuracy by {column}", caption, [Panel("", picture)], legend, table)
+    return Figure("groups", title, caption, [Panel("", picture)], legend, table)

@@ -151,10 +151,19 @@ def _edges(values: NDArray[np.float64]) -> NDArray[np.float64]:
 def span_words(kind: Kind, low: float, high: float) -> str:
     """From one number, day or length of a text to another, with as many digits as tell them apart."""
     if kind == Kind.DATE:
-        days = np.array([low, high]).astype("datetime64[D]")
-        return f"{days[0]} to {days[1]}"
+        return " to ".join(_moments(low, high))
     digits = next((count for count in range(4, 17) if f"{low:.{count}g}" != f"{high:.{count}g}"), 4)
     return f"{low:.{digits}g} to {high:.{digits}g}{' letters' if kind == Kind.TEXT else ''}"
+
+
+def _moments(low: float, high: float) -> list[str]:
+    """Days, or minutes where less than a day lies between; times of day are those of the first day of 1970."""
+    ends = np.array([low, high])
+    clock = low >= 0 and high <= 1
+    if high - low >= 1 and not clock:
+        return [str(day) for day in ends.astype("datetime64[D]")]
+    minutes = [str(one).replace("T", " ") for one in (ends * 24 * 60).round().astype("datetime64[m]")]
+    return [one[-5:] for one in minutes] if clock else minutes
 
 
 def _difference(kind: Kind, first: pl.Series, second: pl.Series) -> float | None:

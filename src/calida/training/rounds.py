@@ -321,7 +321,7 @@ def _measure_shift(run: Run, predictions: DomainPredictions) -> MeasuredShift | 
     if not (isinstance(source, Tensor) and isinstance(target, Tensor) and target.ndim == 2):
         return None
     said = Classified(predictions.validation.log_probs, predictions.labels, predictions.target.log_probs)
-    return measure_shift(source, labels, target, said, run.seeds.at("neighbours"))
+    return measure_shift(source, labels, target, said, run.seeds.at("neighbors"))
 
 
 def _starting(run: Run, progress: Progress) -> RunStarted:

@@ -14,7 +14,7 @@ from calida.threads import threads_for
 def importance_weights(source: Tensor, target: Tensor) -> Tensor:
     """p(target) / p(source) at each source sample by a logistic regression on features: [S, D], [T, D] -> [S].
 
-    Features are standardised and the regression is regularised, without which the domains of a deep network are
+    Features are standardized and the regression is regularized, without which the domains of a deep network are
     told apart perfectly and all weights are 0 or infinite.
     """
     from sklearn.linear_model import LogisticRegression  # imported late: it takes as long as torch

@@ -49,13 +49,22 @@ def encoded(values, others=None, name="c"):
         ([*map(str, range(30)), *(f"V{place}" for place in range(30))], Kind.CATEGORY),
         ([True, False, None], Kind.BOOLEAN),
         (["TRUE", "false", ""], Kind.BOOLEAN),
-        (["yes", "no"], Kind.CATEGORY),
+        (["yes", "no"], Kind.CATEGORY),  # a target may have "perhaps" as well
+        (["T", "F", None], Kind.CATEGORY),
         (["2024-02-29", "1999-12-31", None], Kind.DATE),
         (["29.02.2024", "31.12.1999"], Kind.DATE),
         (["2024-02-29T10:11:12.5", "1999-12-31T00:00:00"], Kind.DATE),
         (["2024-02-30", "1999-12-31"], Kind.CATEGORY),  # no such day
         ([datetime.date(2024, 2, 29)], Kind.DATE),
+        ([datetime.time(10, 22)], Kind.DATE),
         ([datetime.timedelta(hours=1)], Kind.NUMBER),
+        ([20210314, 20210403, None], Kind.DATE),
+        (["20210314", "20210403", "NA"], Kind.DATE),
+        ([20210314.0, 20210403.0], Kind.DATE),
+        ([20210314, 20210432], Kind.NUMBER),  # no such day
+        ([2**53, 2**53 + 2], Kind.NUMBER),
+        ([2**60, 2**60 + 1], Kind.CATEGORY),  # the same number in floating point: codes
+        ([2**53 + place for place in range(99)], Kind.TEXT),
         ([f"word {place}" for place in range(65)], Kind.TEXT),
         ([f"word {place % 64}" for place in range(300)], Kind.CATEGORY),
         ([*(f"word {place % 64}" for place in range(300)), None], Kind.CATEGORY),
@@ -265,7 +274,9 @@ def test_all_problems_are_one_message():
         "without these columns"
     )
     broken = pl.DataFrame({"p": [1.0, float("inf")], "q": [[1], [2]]})
-    with pytest.raises(InputError, match=r"source: 2 problems with its columns: 'p' holds inf .*; 'q' holds values of"):
+    with pytest.raises(
+        InputError, match=r"source: 2 problems with its columns: 'p' holds inf .*; 'q' holds lists or dicts, which no"
+    ):
         TablePreparation.fit(broken, None, ColumnChoice(), "source")
 
 

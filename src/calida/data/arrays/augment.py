@@ -21,7 +21,7 @@ class Augmentation:
 
     Images are turned, stretched, sheared and moved (`affine`), made paler or stronger, lighter or darker (`contrast`),
     turned into their negative (`polarity`, a probability), and covered by a patch of their own mean (`erasing`). They
-    lose fine detail or get more of it (`sharpness`), as if another camera had taken them. Colour images get other hues,
+    lose fine detail or get more of it (`sharpness`), as if another camera had taken them. Color images get other hues,
     more or less of them, and another contrast (`color`). Photographs are cut out and mirrored first (`crop`, and
     `flip`, a probability). With `changes`, each image gets so many of the other kinds, drawn for it alone, and not all
     of them (after RandAugment, Cubuk et al., 2020).
@@ -129,17 +129,17 @@ class Augmentation:
         return sharpened.clamp(*share.extremes(images))
 
     def _tint(self, images: Tensor, generator: torch.Generator, share: Share) -> Tensor:
-        """Turn each image's colours around the axis of greys, stretch them away from it, and all away from the mean."""
+        """Turn each image's colors around the axis of grays, stretch them away from it, and all away from the mean."""
         if images.shape[1] != 3:
             return images
         turn, more, gain = (_draw(3, images, generator, share) * self.color).view(3, -1, 1, 1, 1)
-        grey = images.mean(1, keepdim=True)
-        colours, mean = images - grey, grey.mean((2, 3), keepdim=True)
+        gray = images.mean(1, keepdim=True)
+        colors, mean = images - gray, gray.mean((2, 3), keepdim=True)
         # The turn of a vector v around a unit axis that is normal to it is cos v + sin (axis x v).
-        across = (colours.roll(1, 1) - colours.roll(-1, 1)) / math.sqrt(3)
+        across = (colors.roll(1, 1) - colors.roll(-1, 1)) / math.sqrt(3)
         angle = turn * self.hue
-        turned = (more * self.richness).exp() * (angle.cos() * colours + angle.sin() * across)
-        tinted: Tensor = mean + (grey - mean + turned) * (gain * self.gain).exp()
+        turned = (more * self.richness).exp() * (angle.cos() * colors + angle.sin() * across)
+        tinted: Tensor = mean + (gray - mean + turned) * (gain * self.gain).exp()
         return tinted.clamp(*share.extremes(images))
 
     def _fade(self, images: Tensor, generator: torch.Generator, share: Share) -> Tensor:

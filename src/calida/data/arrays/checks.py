@@ -236,7 +236,7 @@ def tell_copies(x: Samples, y: Tensor, name: str) -> None:
     """Warn of rows that stand more than once in measured data, where that is no chance: [N, D] and their labels, [N].
 
     Rows of a few categories repeat by themselves. Where a column hardly ever repeats, equal rows are copies, as
-    oversampling makes them, and held-out source has copies of what is learnt.
+    oversampling makes them, and held-out source has copies of what is learned.
     """
     if not isinstance(x, Tensor) or x.ndim != 2 or len(x) < _MANY:
         return
@@ -251,8 +251,8 @@ def tell_copies(x: Samples, y: Tensor, name: str) -> None:
         other = int((labels != labels[distinct][group.ravel()]).sum())
         told = f", {other:,} of them with another label" if other else ""
         warn_user(
-            f"{copies:,} of {len(rows):,} rows of {name} are copies of others{told}: held-out source has copies of "
-            "what is learnt, so every accuracy looks too good; drop them, or give sample_weight or class_weight instead"
+            f"{copies:,} of {len(rows):,} rows of {name} are copies of others{told}: held-out source has copies "
+            "of what is learned, so every accuracy looks too good; drop them, or give sample_weight or class_weight"
         )
 
 

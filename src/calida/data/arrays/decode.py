@@ -94,10 +94,10 @@ def decode_image(path: ImageSource, channels: int, at_least: int | None = None, 
 
 
 def image_facts(path: ImageSource) -> tuple[int, int, int]:
-    """Height, width and channels from the header alone; only grey images count as one channel."""
+    """Height, width and channels from the header alone; only gray images count as one channel."""
     try:
         with opened(path) as file:
-            grey = file.mode in ("1", "L", "F") or file.mode.startswith("I")
-            return file.height, file.width, 1 if grey else 3
+            gray = file.mode in ("1", "L", "F") or file.mode.startswith("I")
+            return file.height, file.width, 1 if gray else 3
     except Exception as error:
         raise UnreadableImageError(f"the image {path} cannot be read: {str(error)[:200]}") from None

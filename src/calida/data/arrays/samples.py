@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TypeVar
 
 import torch
+from PIL import Image
 from torch import Tensor
 from torch.utils.data import DataLoader, Dataset
 
@@ -127,7 +128,7 @@ def digest(*parts: Samples) -> str:
         state.update(repr((part.sample_shape, part.prepare)).encode())
         for path in part.paths:
             if not isinstance(path, Path):
-                state.update(path.tobytes())
+                state.update(_pixels(path))
                 continue
             try:
                 facts = os.stat(path)
@@ -135,6 +136,14 @@ def digest(*parts: Samples) -> str:
                 raise UnreadableImageError(f"the image {path} cannot be read: {error.strerror}") from None
             state.update(os.fsencode(path.name) + f" {facts.st_size} {facts.st_mtime_ns}\n".encode())
     return state.hexdigest()
+
+
+def _pixels(image: Image.Image) -> bytes:
+    """The bytes of an image, which Pillow may not have read yet."""
+    try:
+        return image.tobytes()
+    except Exception as error:  # decoders of broken files raise whatever they stumble over
+        raise UnreadableImageError(f"the image {image} cannot be read: {str(error)[:200]}") from None
 
 
 def unit_range(x: Tensor) -> Tensor:

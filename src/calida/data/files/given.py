@@ -46,7 +46,7 @@ def is_collected(given: object) -> bool:
 def collect(
     given: Any,
     seeds: Seeds,
-    labelled: bool,
+    labeled: bool,
     choice: ColumnChoice = ALL_COLUMNS,
     table: TablePreparation | None = None,
     name: str = "the input",
@@ -57,12 +57,13 @@ def collect(
     With `texts`, words in a list are texts; without, they are names of image files.
     """
     if is_named(given):
-        return read_collection(os.fspath(given), seeds, labelled, choice, table)
-    frame = as_frame(given, name) if is_frame(given) else _frame_of_rows(given, name)
+        return read_collection(os.fspath(given), seeds, labeled, choice, table)
+    named = {choice.label, choice.id, *choice.only}
+    frame = as_frame(given, name, named) if is_frame(given) else _frame_of_rows(given, name)
     if frame is not None:
         if choice.text is not None:
-            return text_collection(frame, name, choice, labelled)
-        return table_collection(frame, name, choice, labelled, table)
+            return text_collection(frame, name, choice, labeled)
+        return table_collection(frame, name, choice, labeled, table)
     several = [given] if isinstance(given, Image.Image) else _listed(given) or []
     rows = [str(row) for row in range(len(several))]
     if all(isinstance(one, Image.Image) for one in several):

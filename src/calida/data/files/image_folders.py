@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import stat
 import unicodedata
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
@@ -20,11 +21,11 @@ PATH_COLUMNS = ("path", "file", "filename", "image")
 
 
 def read_folder(
-    folder: Path, origin: str, labelled: bool, suffixes: frozenset[str] = IMAGE_SUFFIXES, what: str = "images"
+    folder: Path, origin: str, labeled: bool, suffixes: frozenset[str] = IMAGE_SUFFIXES, what: str = "images"
 ) -> Collection:
-    """All images below a folder, or files of another kind; if `labelled`, the first sub-folder of each is its class."""
+    """All images below a folder, or files of another kind; if `labeled`, the first sub-folder of each is its class."""
     visible = list(visible_files(folder))
-    paths = sorted(path for path in visible if path.suffix.lower() in suffixes)
+    paths = sorted(path for path in visible if path.suffix.lower() in suffixes and not _never_ends(path))
     if not paths:
         raise InputError(f"the folder {folder} holds no {what} ({len(visible)} other files)")
     names = [printable(path.relative_to(folder).as_posix()) for path in paths]
@@ -34,13 +35,13 @@ def read_folder(
         )
     others = len(visible) - len(paths)
     notes: tuple[str, ...] = (f"{others:,} files that are no {what} were left out",) if others else ()
-    if not labelled:
+    if not labeled:
         return Collection(origin, paths, names, notes=notes)
     loose = [name for name in names if "/" not in name]
     if loose:
         raise InputError(
             f"{len(loose):,} of {len(names):,} {what} lie directly in {folder}, for example {loose[0]}: "
-            f"labelled {what} belong into one sub-folder a class"
+            f"labeled {what} belong into one sub-folder a class"
         )
     classes = [name.split("/", 1)[0] for name in names]
     empty = sorted({printable(place.name) for place in folder.iterdir() if _is_class(place)} - set(classes))
@@ -48,6 +49,14 @@ def read_folder(
         notes += (f"class folders without {what}: {', '.join(empty[:5])}{', ...' if len(empty) > 5 else ''}",)
     refuse_two_labels(f"the folder {folder}", names, paths, classes)
     return Collection(origin, paths, names, classes, notes=notes)
+
+
+def _never_ends(path: Path) -> bool:
+    """Whether this is a pipe, a socket or a device; a link that leads nowhere is told when it is decoded."""
+    try:
+        return not stat.S_ISREG(path.stat().st_mode)
+    except OSError:
+        return False
 
 
 def _is_class(place: Path) -> bool:
@@ -109,9 +118,9 @@ def is_image_list(path: Path, label: str | None = None) -> bool:
     return label is None or (len(second) > places[0] and _is_file(path.parent / second[places[0]].strip()))
 
 
-def read_image_list(path: Path, origin: str, labelled: bool, label: str | None) -> Collection:
+def read_image_list(path: Path, origin: str, labeled: bool, label: str | None) -> Collection:
     """The files of a list; paths are relative to it."""
-    names, labels = list_entries(path, labelled, label)
+    names, labels = list_entries(path, labeled, label)
     # In a file that calida wrote, a name that a spreadsheet would run has an apostrophe before it.
     names = [name if _is_file(path.parent / name) else plain_text(name) for name in names]
     paths = [path.parent / name for name in names]
@@ -155,7 +164,7 @@ def _copies_of_another_class(paths: Sequence[Path], labels: Sequence[str]) -> li
     return copies
 
 
-def list_entries(path: Path, labelled: bool, label: str | None) -> tuple[list[str], list[str] | None]:
+def list_entries(path: Path, labeled: bool, label: str | None) -> tuple[list[str], list[str] | None]:
     """File names and labels of a list of `path,label`, with or without a header."""
     rows = [row for row in _cells(path) if any(cell.strip() for cell in row)]
     if not rows:
@@ -168,14 +177,14 @@ def list_entries(path: Path, labelled: bool, label: str | None) -> tuple[list[st
         wanted = (label or "label").lower()
         label_place = header.index(wanted) if wanted in header else -1
         rows = rows[1:]
-    short = [index for index, row in enumerate(rows) if len(row) <= max(place, label_place if labelled else 0)]
-    if labelled and (label_place < 0 or short):
+    short = [index for index, row in enumerate(rows) if len(row) <= max(place, label_place if labeled else 0)]
+    if labeled and (label_place < 0 or short):
         where = f"in row {short[0] + 1}" if short else f"in its header ({', '.join(header)})"
         raise InputError(f"the list {path} has no label {where}; expected rows of path,label")
     if short or not rows:
         raise InputError(f"the list {path} has {'an incomplete row' if short else 'a header and no rows'}")
     names = [row[place].strip() for row in rows]
-    labels = [row[label_place].strip() for row in rows] if labelled else None
+    labels = [row[label_place].strip() for row in rows] if labeled else None
     if labels is not None and not all(labels):
         raise InputError(f"the list {path} has no label for {names[labels.index('')]}")
     return names, labels

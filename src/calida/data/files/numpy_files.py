@@ -66,13 +66,13 @@ def _read_array(file: IO[bytes], size: int) -> np.ndarray:
     return content.view(dtype).reshape(shape, order="F" if by_columns else "C")
 
 
-def from_arrays(arrays: Mapping[str, np.ndarray], origin: str, split: str | None, labelled: bool) -> Collection:
+def from_arrays(arrays: Mapping[str, np.ndarray], origin: str, split: str | None, labeled: bool) -> Collection:
     """One split of `x`,`y` or `x_train`,`y_train`,`x_test`,`y_test`; "all" joins the two."""
     chosen = _splits(arrays, origin, split)
     samples = as_inputs(_join(arrays, [f"x{end}" for end in chosen], origin), origin)
     assert not isinstance(samples, ImageFiles)
     labels = None
-    if labelled:
+    if labeled:
         absent = [f"y{end}" for end in chosen if f"y{end}" not in arrays]
         if absent:
             raise InputError(f"{origin} has no labels: the array {absent[0]!r} is missing")

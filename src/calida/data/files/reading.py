@@ -8,6 +8,7 @@ from pathlib import Path
 
 from calida.data.arrays.decode import IMAGE_SUFFIXES
 from calida.data.files.collection import Collection
+from calida.data.files.delimited_text import suffix_of
 from calida.data.files.image_folders import (
     check_printable,
     is_image_list,
@@ -70,35 +71,35 @@ class Place:
 def read_collection(
     text: str,
     seeds: Seeds,
-    labelled: bool,
+    labeled: bool,
     choice: ColumnChoice = ALL_COLUMNS,
     table: TablePreparation | None = None,
     rows: RowRange | None = None,
 ) -> Collection:
-    """Samples of a folder, a list, a NumPy file, a table or a named set; class names only if `labelled`.
+    """Samples of a folder, a list, a NumPy file, a table or a named set; class names only if `labeled`.
 
     A subset is drawn by seed; rows of a table are encoded by `table`, that of the source, if it is given. Where labels
     are not asked for they are not read, so nothing downstream can see them. Of a Parquet file, `rows` may be a part.
     """
     place = Place.parse(text)
-    collection = _read(place, text, labelled, choice, table, rows)
+    collection = _read(place, text, labeled, choice, table, rows)
     return collection if place.count is None else collection.subset(place.count, seeds)
 
 
 def _read(
     place: Place,
     text: str,
-    labelled: bool,
+    labeled: bool,
     choice: ColumnChoice,
     table: TablePreparation | None,
     rows: RowRange | None,
 ) -> Collection:
     path = Path(place.name).expanduser()
-    suffix = path.suffix.lower()
+    suffix = suffix_of(path)
     if place.name in NAMED:
         if NAMED[place.name].convert is None:  # images in folders
-            return read_folder(named_path(place.name, data_folder()) / (place.split or "train"), text, labelled)
-        return from_arrays(read_named(place.name, data_folder()), text, place.split, labelled)
+            return read_folder(named_path(place.name, data_folder()) / (place.split or "train"), text, labeled)
+        return from_arrays(read_named(place.name, data_folder()), text, place.split, labeled)
     if not path.exists():
         head, _, tail = place.name.rpartition(":")
         if head in NAMED or (head and Path(head).expanduser().exists()):
@@ -109,24 +110,26 @@ def _read(
         folder = path / place.split if place.split and place.split != "all" else path
         if not folder.is_dir():
             raise InputError(f"the folder {path} has no split {place.split!r}")
-        return (read_text_folder if is_text_folder(folder) else read_folder)(folder, text, labelled)
+        return (read_text_folder if is_text_folder(folder) else read_folder)(folder, text, labeled)
+    if not path.is_file():
+        raise InputError(f"{path} is neither a file nor a folder, and cannot be read twice: write it to a file first")
     if suffix in _ARCHIVES:
-        return from_arrays(load_arrays(path), text, place.split, labelled)
+        return from_arrays(load_arrays(path), text, place.split, labeled)
     if place.split:
         raise InputError(f"{place.name} has no splits; leave out :{place.split}")
     if choice.text is not None and (suffix in (*TABLE_SUFFIXES, ".txt") or is_json_lines(path)):
-        return read_text_table(path, text, choice, labelled, rows)
+        return read_text_table(path, text, choice, labeled, rows)
     if is_json_lines(path):
         raise InputError(f"{place.name} holds JSON lines: name the column of texts", "text")
     if suffix in (".csv", ".tsv", ".txt") and is_image_list(path, choice.label):
-        return read_image_list(path, text, labelled, choice.label)
+        return read_image_list(path, text, labeled, choice.label)
     if suffix in TABLE_SUFFIXES:
-        return read_table(path, text, choice, labelled, table, rows)
-    if suffix in IMAGE_SUFFIXES and not labelled:
+        return read_table(path, text, choice, labeled, table, rows)
+    if suffix in IMAGE_SUFFIXES and not labeled:
         return Collection(text, [path], [printable(path.name)])
     raise InputError(
-        f"{place.name} is none of: a folder of images or texts, .csv, .tsv, .txt, .jsonl, .parquet, .npz, .npy, "
-        "a named set"
+        f"{place.name} is none of: a folder of images or texts, .csv, .tsv, .csv.gz, .txt, .jsonl, .parquet, .npz, "
+        ".npy, a named set"
     )
 
 
@@ -145,7 +148,7 @@ def read_labels(text: str, collection: Collection, seeds: Seeds, label: str | No
     path = Path(text).expanduser()
     if not path.is_file():
         raise InputError(f"the labels {text} are neither a file nor the word inside")
-    if path.suffix.lower() in (".csv", ".tsv", ".txt") and is_image_list(path):
+    if suffix_of(path) in (".csv", ".tsv", ".txt") and is_image_list(path):
         names, labels = list_entries(path, True, label)
         return _by_name(names, labels or (), collection, text)
     if path.suffix.lower() in _ARCHIVES:

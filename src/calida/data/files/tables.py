@@ -11,12 +11,17 @@ import polars as pl
 
 from calida.data.files.collection import Collection
 from calida.data.files.delimited_text import (
+    PACKED,
     blank_lines,
     encoding_of,
+    ends_in_returns,
     not_text,
     read_cells,
+    refuse_ragged,
     refuse_twice,
     separator_of,
+    suffix_of,
+    with_line_feeds,
 )
 from calida.data.files.image_folders import printable
 from calida.data.tables.preparation import ColumnChoice, TablePreparation, listed
@@ -41,20 +46,20 @@ def read_table(
     path: Path,
     origin: str,
     choice: ColumnChoice,
-    labelled: bool,
+    labeled: bool,
     table: TablePreparation | None = None,
     rows: RowRange | None = None,
 ) -> Collection:
     """The rows of a file as features."""
     frame = read_frame(path, {choice.label, choice.id, *(() if table is None else table.words)}, rows=rows)
-    return table_collection(frame, str(path), choice, labelled, table, origin, rows)
+    return table_collection(frame, str(path), choice, labeled, table, origin, rows)
 
 
 def table_collection(
     frame: pl.DataFrame,
     place: str,
     choice: ColumnChoice,
-    labelled: bool,
+    labeled: bool,
     table: TablePreparation | None = None,
     origin: str | None = None,
     rows: RowRange | None = None,
@@ -65,7 +70,7 @@ def table_collection(
     `place` is what errors call the table, `origin` what the user does, and `rows` which of a file's rows these are.
     """
     label = choice.label
-    labels = _labels_of(frame, label, place) if labelled else None
+    labels = _labels_of(frame, label, place) if labeled else None
     frame = frame.drop(label, strict=False) if label else frame
     fitted = table or TablePreparation.fit(frame, labels, choice, place)
     values = fitted.read(frame, place)
@@ -161,7 +166,7 @@ def read_frame(
     try:
         if is_json_lines(path):
             frame = read_json_lines(path)
-        elif path.suffix.lower() == ".parquet":
+        elif suffix_of(path) == ".parquet":
             frame = read_parquet(path, rows, only)
         else:
             frame = _read_text(path, words, numbers)
@@ -180,18 +185,40 @@ def read_frame(
 def _read_text(path: Path, words: Container[str | None], numbers: bool) -> pl.DataFrame:
     header = next(iter(read_cells(path, 1)), [])
     refuse_twice([column.strip() for column in header if column.strip()], str(path))  # polars would rename one
-    options: dict[str, Any] = {
-        "separator": separator_of(path),
-        "infer_schema": numbers,
-        "infer_schema_length": None,
-        "null_values": [""],
-        "schema_overrides": {column: pl.String for column in header if column.strip() in words},
-    }
-    if (encoding := encoding_of(path)) != "utf-8-sig":  # which polars does not read
-        frame = pl.read_csv(path.read_text(encoding).encode(), **options)
-    else:
-        frame = pl.read_csv(path, **options)
+    content = _content(path)
+    options: dict[str, Any] = {"separator": separator_of(path), "null_values": [""]}
+    try:
+        own = pl.read_csv(content, n_rows=0, **options).columns
+        # Where polars names columns otherwise than the file does, as it does those without a name, places tell.
+        names = _names(header) if len(header) == len(own) else own
+        overrides = {column: pl.String for column, name in zip(own, names, strict=True) if name.strip() in words}
+        options |= {"infer_schema": numbers, "infer_schema_length": None, "schema_overrides": overrides}
+        frame = pl.read_csv(content, **options)
+    except pl.exceptions.PolarsError:
+        refuse_ragged(path)
+        raise
+    if frame.width and frame[:, -1].null_count():
+        refuse_ragged(path)  # polars fills up rows that are too short
+    frame.columns = names
     return _without_blank_lines(frame, path)
+
+
+def _content(path: Path) -> Path | bytes:
+    """What polars reads: the file, or its text where that is packed, or written as polars does not read it."""
+    packed, encoding, returns = path.suffix.lower() == PACKED, encoding_of(path), ends_in_returns(path)
+    if encoding == "utf-8-sig" and not packed and not returns:
+        return path
+    text = (read_gzip(path) if packed else path.read_bytes()).decode(encoding)
+    return (with_line_feeds(text, separator_of(path)) if returns else text).encode()
+
+
+def _names(header: Sequence[str]) -> list[str]:
+    """The names of columns; one without a name is told by its place, and a single one as the file has it."""
+    unnamed = sum(not column.strip() for column in header)
+    return [
+        f"Unnamed: column {place}" if not column.strip() and unnamed > 1 else column
+        for place, column in enumerate(header, start=1)
+    ]
 
 
 def _without_blank_lines(frame: pl.DataFrame, path: Path) -> pl.DataFrame:

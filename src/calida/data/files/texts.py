@@ -30,26 +30,26 @@ def is_text_folder(folder: Path) -> bool:
     return bool(suffixes & _TEXT_SUFFIXES)
 
 
-def read_text_folder(folder: Path, origin: str, labelled: bool) -> Collection:
-    """All .txt files below a folder, a text each; if `labelled`, the first sub-folder is the class."""
-    files = read_folder(folder, origin, labelled, _TEXT_SUFFIXES, "texts")
+def read_text_folder(folder: Path, origin: str, labeled: bool) -> Collection:
+    """All .txt files below a folder, a text each; if `labeled`, the first sub-folder is the class."""
+    files = read_folder(folder, origin, labeled, _TEXT_SUFFIXES, "texts")
     texts = [_read_file(path) for path in files.files if isinstance(path, Path)]
     return _collection(origin, texts, files.names, files.labels, files.notes)
 
 
 def read_text_table(
-    path: Path, origin: str, choice: ColumnChoice, labelled: bool, rows: RowRange | None = None
+    path: Path, origin: str, choice: ColumnChoice, labeled: bool, rows: RowRange | None = None
 ) -> Collection:
     """One column of a file as texts."""
     frame = read_frame(path, (), numbers=False, rows=rows)
-    return text_collection(frame, str(path), choice, labelled, origin, rows)
+    return text_collection(frame, str(path), choice, labeled, origin, rows)
 
 
 def text_collection(
     frame: pl.DataFrame,
     place: str,
     choice: ColumnChoice,
-    labelled: bool,
+    labeled: bool,
     origin: str | None = None,
     rows: RowRange | None = None,
 ) -> Collection:
@@ -60,7 +60,7 @@ def text_collection(
     column, label = choice.text, choice.label
     assert column is not None
     shown = ", ".join(frame.columns[:8])
-    for name in (column, label) if labelled else (column,):
+    for name in (column, label) if labeled else (column,):
         if name is None:
             raise InputError(f"{place} is a table: name its label column; it has {shown}", "label")
         if name not in frame.columns:
@@ -69,7 +69,7 @@ def text_collection(
         raise InputError(f"{place} has no rows")
     if frame[column].dtype.is_nested():
         raise InputError(f"the column {column!r} of {place} holds no texts")
-    labels = label_words(frame[label], place) if labelled and label is not None else None
+    labels = label_words(frame[label], place) if labeled and label is not None else None
     named = choice.id if choice.id in frame.columns else None
     names = row_numbers(frame, rows) if named is None else row_names(frame[named], place)
     return replace(_collection(origin or place, _words(frame[column]), names, labels), id=named, text=column)

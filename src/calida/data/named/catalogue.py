@@ -103,7 +103,7 @@ def _mnist_file(name: str, digest: str, size: int) -> Remote:
 _SETS = (
     NamedSet(
         name="mnist",
-        description="70,000 handwritten digits, 28 x 28 grey (LeCun et al., 1998)",
+        description="70,000 handwritten digits, 28 x 28 gray (LeCun et al., 1998)",
         convert=_mnist,
         remotes=(
             _mnist_file(
@@ -131,7 +131,7 @@ _SETS = (
     ),
     NamedSet(
         name="usps",
-        description="9,298 handwritten digits of envelopes, 16 x 16 grey (Hull, 1994)",
+        description="9,298 handwritten digits of envelopes, 16 x 16 gray (Hull, 1994)",
         convert=_usps,
         remotes=(
             Remote(f"{_USPS}/usps.bz2", "md5:ec16c51db3855ca6c91edd34d0e9b197"),
@@ -141,7 +141,7 @@ _SETS = (
     ),
     NamedSet(
         name="svhn",
-        description="99,289 digits of house numbers, 32 x 32 in colour (Netzer et al., 2011)",
+        description="99,289 digits of house numbers, 32 x 32 in color (Netzer et al., 2011)",
         convert=_svhn,
         remotes=(
             Remote(
@@ -180,7 +180,7 @@ _SETS = (
     ),
     NamedSet(
         name="uci-digits",
-        description="1,797 handwritten digits, 8 x 8 grey, that come with scikit-learn (Alpaydin and Kaynak, 1998)",
+        description="1,797 handwritten digits, 8 x 8 gray, that come with scikit-learn (Alpaydin and Kaynak, 1998)",
         convert=_uci_digits,
         package="sklearn",
     ),

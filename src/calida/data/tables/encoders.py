@@ -12,8 +12,11 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from calida.data.tables.dates import as_dates, date_format, has_zone
 from calida.data.tables.kinds import Kind, gaps_among_numbers
-from calida.data.tables.values import as_dates, as_numbers, as_truth, as_words, date_format, decimal_mark, is_words
+from calida.data.tables.numbers import Writing, as_numbers, writing_of
+from calida.data.tables.truth import as_truth
+from calida.data.tables.values import as_words
 from calida.json_values import from_json
 
 Features = NDArray[np.float32]
@@ -93,13 +96,14 @@ class NumberEncoder(Encoder):
     gaps: tuple[str, ...] = ()  # words that stand for missing numbers in the source
     mark: str | None = None  # what sets fractions apart, where the source's words show it: a point or a comma
     origin: float = 0.0  # taken off numbers that 32 bits could not tell apart, such as seconds since 1970
+    unit: str | None = None  # that the source's words have, such as a currency
 
     kind = Kind.NUMBER
 
     @property
     def as_written(self) -> bool:
         """With a decimal comma, 1.234 is no fraction."""
-        return self.mark is not None
+        return self.mark == ","
 
     @staticmethod
     def fit(column: pl.Series) -> NumberEncoder:
@@ -108,10 +112,11 @@ class NumberEncoder(Encoder):
         median = _median(values)
         spread = _edge(values.quantile(0.84)) - _edge(values.quantile(0.16))
         origin = median if spread < _FINE * abs(median) else 0.0
-        return NumberEncoder(column.name, _missing(values), median, gaps, decimal_mark(column), origin)
+        writing = writing_of(column)
+        return NumberEncoder(column.name, _missing(values), median, gaps, writing.mark, origin, writing.unit)
 
     def read(self, column: pl.Series) -> pl.Series:
-        return as_numbers(column, self.gaps, self.mark)
+        return as_numbers(column, self.gaps, Writing(self.mark, self.unit))
 
     def _encode(self, values: pl.Series) -> Features:
         return (values.fill_null(self.median) - self.origin).cast(pl.Float32).to_numpy()[:, None]
@@ -141,7 +146,7 @@ class BooleanEncoder(Encoder):
 class CategoryEncoder(Encoder):
     """One indicator a category, and one for all rare ones, which those that the source never showed join.
 
-    Without rare ones in the source nothing could be learnt of them: an unseen category is then all zeros.
+    Without rare ones in the source nothing could be learned of them: an unseen category is then all zeros.
     """
 
     categories: tuple[str, ...]
@@ -191,20 +196,21 @@ class DateEncoder(Encoder):
     first: float  # days since 1970
     last: float
     middle: float
-    format: str | None = None  # of dates that are written as words
+    format: str | None = None  # of days that are written as words
     cycles: tuple[str, ...] = ()  # those that the source's dates go through
+    zoned: bool | None = None  # whether they say how far they are from Greenwich; None of days alone
 
     kind = Kind.DATE
 
     @staticmethod
     def fit(column: pl.Series) -> DateEncoder:
-        form = date_format(column) if is_words(column) else None
+        form = date_format(column)
         days = _days(as_dates(column, form))
         first, last = _edge(days.min()), _edge(days.max())
         timed = bool((days != days.floor()).any())
         met = {"year": last - first > 60, "week": last - first >= 7, "day": timed}
         cycles = tuple(name for name, there in met.items() if there)
-        return DateEncoder(column.name, _missing(days), first, last, _median(days), form, cycles)
+        return DateEncoder(column.name, _missing(days), first, last, _median(days), form, cycles, has_zone(column))
 
     def read(self, column: pl.Series) -> pl.Series:
         return _days(as_dates(column, self.format))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from typing import Any
 
 import numpy as np
@@ -10,6 +10,9 @@ import polars as pl
 
 from calida.data.tables.values import as_words
 from calida.errors import InputError
+
+_NESTED = (list, tuple, dict, set, frozenset, np.ndarray)
+_LONGEST = 2**63 - 1  # beyond which a whole number has no type of its own
 
 
 def is_frame(x: object) -> bool:
@@ -20,8 +23,14 @@ def is_frame(x: object) -> bool:
     return columnar and hasattr(x, "__len__") and (hasattr(x, "__arrow_c_stream__") or _is_pandas(x))
 
 
-def as_frame(x: Any, name: str) -> pl.DataFrame:
-    """The same rows and columns as a polars frame; names are words without spaces around, and each is there once."""
+def as_frame(x: Any, name: str, index: Container[str | None] = ()) -> pl.DataFrame:
+    """The same rows and columns as a polars frame; names are words without spaces around, and each is there once.
+
+    The index of pandas is no column, but for those of its levels that `index` names.
+    """
+    if _is_pandas(x):
+        asked = [level for level in x.index.names if str(level).strip() in index and level not in x.columns]
+        x = x.reset_index(level=asked) if asked else x
     titles = [str(column).strip() for column in (x.column_names if hasattr(x, "column_names") else x.columns)]
     twice = sorted({title for title in titles if titles.count(title) > 1})
     if twice:
@@ -53,25 +62,38 @@ def _from_pandas(title: str, column: Any) -> pl.Series:
     """Through NumPy, so that pyarrow is not needed; what pandas calls missing is null."""
     missing = np.asarray(column.isna(), dtype=bool)
     if str(column.dtype) == "category":
+        own = column.cat.categories.dtype
+        if getattr(own, "kind", "O") in "mM":  # moments, as categories to save memory
+            return _from_pandas(title, column.astype(own))
         names = as_words(_of_objects("", column.cat.categories.to_numpy(object), np.zeros(0, dtype=bool)))
         places = column.cat.codes.to_numpy()
         return pl.Series(title, [None if place < 0 else names[int(place)] for place in places], dtype=pl.Categorical)
     kind = getattr(column.dtype, "kind", "O")
-    if kind in "biuf":
-        if missing.any():
-            return pl.Series(title, column.to_numpy("float64", na_value=np.nan)).fill_nan(None)
-        return pl.Series(title, column.to_numpy({"b": "bool", "i": "int64", "u": "uint64", "f": "float64"}[kind]))
+    if kind == "f":
+        return pl.Series(title, column.to_numpy("float64", na_value=np.nan)).fill_nan(None)
+    if kind in "biu":  # not as floats where some are missing: true is no number, and long ones would be cut off
+        filled = column.fillna(False if kind == "b" else 0) if missing.any() else column
+        values = pl.Series(title, filled.to_numpy({"b": "bool", "i": "int64", "u": "uint64"}[kind]))
+        return values.set(pl.Series(missing), None)
     if kind in "mM":
-        return pl.Series(title, column.to_numpy("datetime64[us]" if kind == "M" else "timedelta64[us]"))
+        moments = pl.Series(title, column.to_numpy("datetime64[us]" if kind == "M" else "timedelta64[us]"))
+        return moments if getattr(column.dt, "tz", None) is None else moments.dt.replace_time_zone("UTC")
     return _of_objects(title, column.to_numpy(object), missing)
 
 
 def _of_objects(title: str, column: np.ndarray, missing: np.ndarray) -> pl.Series:
-    """Truth values, numbers or moments where all objects are such, and else words."""
+    """Truth values, numbers, moments or lists where all objects are such, and else words."""
     missing = missing if len(missing) else np.zeros(len(column), dtype=bool)
     present = column[~missing]
     if all(isinstance(one, bool | np.bool_) for one in present):
         return pl.Series(title, [None if gone else bool(one) for one, gone in zip(column, missing, strict=True)])
+    if any(isinstance(one, _NESTED) for one in present):
+        lists = [None if word is None else [word] for word in _words(column, missing)]
+        # A type that is refused, unless the column is left out.
+        return pl.Series(title, lists, dtype=pl.List(pl.String))
+    if all(isinstance(one, int | np.integer) for one in present):
+        digits = pl.Series(title, _words(column, missing), dtype=pl.String)
+        return digits if present.size and max(map(abs, present.tolist())) > _LONGEST else digits.cast(pl.Int64)
     if all(isinstance(one, int | float | np.number) for one in present):
         return pl.Series(title, [None if gone else float(one) for one, gone in zip(column, missing, strict=True)])
     if all(hasattr(one, "isoformat") for one in present):

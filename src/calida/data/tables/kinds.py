@@ -8,22 +8,14 @@ from enum import Enum
 
 import polars as pl
 
-from calida.data.tables.values import (
-    MISSING,
-    ColumnError,
-    as_numbers,
-    as_words,
-    date_format,
-    is_words,
-    no_date_among_dates,
-    strip,
-    with_points,
-)
+from calida.data.tables.dates import COMPACT, as_dates, date_format, no_date_among_dates
+from calida.data.tables.numbers import FEW_WORDS, are_codes, as_numbers, numbers_in
+from calida.data.tables.truth import as_truth, is_truth
+from calida.data.tables.values import MISSING, ColumnError, as_words, describe, is_words, strip
 
 MOST_CATEGORIES = 64  # a column of words with more distinct ones is read as text
 _MOST_DECLARED = 1000  # of a categorical type, which is somebody's word for it
-_FEW_WORDS = 0.1  # share of words among numbers, and how many different ones, that are taken for gaps
-_FEW_GAPS = 10
+_FEW_GAPS = 10  # different words among numbers that are taken for gaps
 _ENOUGH = 20  # rows: among fewer, values may all differ, or go along with the label, by chance
 _ROWS_A_VALUE = 20  # that make a column which decides the label no coincidence
 _OWN = 0.4  # different values a row, from which what is called an identifier is one
@@ -56,22 +48,35 @@ def kind_of(column: pl.Series) -> Kind:
     """The kind of a column of the source; ColumnError for what is none."""
     if column.dtype == pl.Boolean:
         return Kind.BOOLEAN
-    if column.dtype.is_numeric() or column.dtype in (pl.Null, pl.Duration, pl.Time):
-        return Kind.NUMBER
-    if column.dtype in (pl.Date, pl.Datetime):
+    if column.dtype in (pl.Date, pl.Datetime, pl.Time):
         return Kind.DATE
+    if column.dtype in (pl.Null, pl.Duration):
+        return Kind.NUMBER
+    if column.dtype.is_numeric():
+        return _kind_of_numbers(column)
     if not is_words(column):
-        raise ColumnError(f"holds values of the type {column.dtype}, which no feature is made of")
+        raise ColumnError(f"holds {describe(column)}, which no feature is made of")
     if column.dtype == pl.String:
-        if _is_truth(column):
+        if is_truth(column):
             return Kind.BOOLEAN
         if gaps_among_numbers(column) is not None:
-            return Kind.NUMBER
+            return _kind_of_numbers(column)
         if date_format(column) is not None:
             return Kind.DATE
         if (wrong := no_date_among_dates(column)) is not None:
             raise ColumnError(f"holds {wrong!r} among dates")
-    most = MOST_CATEGORIES if column.dtype == pl.String else _MOST_DECLARED
+    return _kind_of_words(column)
+
+
+def _kind_of_numbers(column: pl.Series) -> Kind:
+    """Not all that is written in digits is a number: 20210314 can be a day, and 19 digits are a code."""
+    if date_format(column) == COMPACT:
+        return Kind.DATE
+    return _kind_of_words(column) if are_codes(column) else Kind.NUMBER
+
+
+def _kind_of_words(column: pl.Series) -> Kind:
+    most = _MOST_DECLARED if column.dtype in (pl.Categorical, pl.Enum) else MOST_CATEGORIES
     return Kind.CATEGORY if as_words(column).drop_nulls().n_unique() <= most else Kind.TEXT
 
 
@@ -81,16 +86,11 @@ def gaps_among_numbers(column: pl.Series) -> tuple[str, ...] | None:
         return ()
     words = strip(column)
     words = words.filter(words.is_not_null() & ~words.is_in(MISSING))
-    strange = words.filter(with_points(words).cast(pl.Float64, strict=False).is_null())
+    strange = words.filter(numbers_in(words).is_null())
     different = strange.unique().sort()
-    if len(strange) > _FEW_WORDS * len(words) or len(different) > _FEW_GAPS:
+    if len(strange) > FEW_WORDS * len(words) or len(different) > _FEW_GAPS:
         return None
     return tuple(different.to_list())
-
-
-def _is_truth(column: pl.Series) -> bool:
-    words = set(strip(column).drop_nulls().str.to_lowercase().unique().to_list()) - {one.lower() for one in MISSING}
-    return bool(words) and words <= {"true", "false"}
 
 
 def why_left_out(column: pl.Series, kind: Kind, labels: Sequence[str] | None) -> LeftOut | None:
@@ -109,9 +109,11 @@ def why_left_out(column: pl.Series, kind: Kind, labels: Sequence[str] | None) ->
 
 
 def _comparable(column: pl.Series, kind: Kind) -> pl.Series:
-    if kind in (Kind.NUMBER, Kind.BOOLEAN):
-        return column if column.dtype == pl.Boolean else as_numbers(column, gaps_among_numbers(column) or ())
-    return column if kind == Kind.DATE else as_words(column)
+    if kind == Kind.NUMBER:
+        return as_numbers(column, gaps_among_numbers(column) or ())
+    if kind == Kind.BOOLEAN:
+        return as_truth(column)
+    return as_dates(column, date_format(column)) if kind == Kind.DATE else as_words(column)
 
 
 def _identifies(column: pl.Series, kind: Kind, present: pl.Series) -> bool:

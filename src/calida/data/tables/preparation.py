@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -11,12 +12,14 @@ import polars as pl
 import torch
 from torch import Tensor
 
-from calida.data.tables.encoders import Encoder, NumberEncoder, encoder_from_json, fit_encoder
+from calida.data.tables.dates import has_zone
+from calida.data.tables.encoders import DateEncoder, Encoder, NumberEncoder, encoder_from_json, fit_encoder
 from calida.data.tables.kinds import Kind, LeftOut, kind_of, why_left_out
 from calida.data.tables.values import ColumnError
 from calida.errors import InputError
 from calida.json_values import from_json
 
+_UNNAMED = re.compile(r"\s*$|Unnamed: |__index_level_\d+__$")  # an index, as pandas writes and reads it
 _UNSEEN = 0.01  # share of rows with categories that the source never showed that is worth a sentence
 _MORE_GAPS = 0.1  # missing values more or fewer than in the source, as a share of the rows
 
@@ -37,6 +40,14 @@ class ColumnChoice:
             object.__setattr__(self, name, tuple(column.strip() for column in getattr(self, name)))
         for name in ("label", "id", "text"):
             object.__setattr__(self, name, (getattr(self, name) or "").strip() or None)
+        uses = {
+            "drop": (self.drop, "is no feature in any case"),
+            "id": ((self.id,), "cannot name the rows as well"),
+            "columns": (self.only, "cannot be a feature as well"),
+        }
+        for option, (columns, why) in uses.items():
+            if self.label is not None and self.label in columns:
+                raise InputError(f"the column {self.label!r} holds the labels, and {why}", option)
 
     def check(self, known: Sequence[str], origin: str) -> None:
         """Refuse columns that the source has not got, all in one sentence."""
@@ -72,7 +83,7 @@ class TablePreparation:
             if column in (choice.label, choice.id):
                 continue
             unasked = column in choice.drop or (bool(choice.only) and column in others)
-            if unasked or is_unnamed(column):
+            if unasked or (is_unnamed(column) and column in others):
                 left_out[column] = LeftOut.DROPPED if unasked else LeftOut.UNNAMED
                 continue
             try:
@@ -183,11 +194,18 @@ class TablePreparation:
             share = values.null_count() / len(values)
             if abs(share - encoder.missing) >= _MORE_GAPS:
                 gaps.append(f"{encoder.column} ({encoder.missing:.1%} in source, {share:.1%} here)")
+        if zones := self._other_zones(frame):
+            told.append(f"times with an offset from Greenwich in one domain alone, which is not corrected: {zones}")
         if unseen:
             told.append(f"categories that the source never showed: {listed(unseen)}")
         if gaps:
             told.append(f"other shares of missing values: {listed(gaps)}")
         return told
+
+    def _other_zones(self, frame: pl.DataFrame) -> str:
+        """The columns of dates that have a time zone in one domain and none in the other."""
+        dates = [one for one in self.encoders if isinstance(one, DateEncoder) and one.zoned is not None]
+        return listed(one.column for one in dates if has_zone(frame[one.column]) is (not one.zoned))
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -219,12 +237,12 @@ class _Saved:
 
 def is_unnamed(column: str) -> bool:
     """Whether this is an index that some program saved along."""
-    return not column.strip() or column.startswith("Unnamed: ")
+    return bool(_UNNAMED.match(column))
 
 
 def listed(names: Any, most: int = 8) -> str:
     """The first few names, and how many there are."""
-    names = [str(name) for name in names]
+    names = [" ".join(str(name).split()) for name in names]  # one may have a line break inside
     shown = ", ".join(names[:most])
     return f"{shown}, ... ({len(names)} in all)" if len(names) > most else shown
 

@@ -86,8 +86,8 @@ def _look(x: Samples) -> tuple[float | None, float] | None:
     images = _some(x)
     if float(images.min()) < -_ROUNDING or float(images.max()) > 1 + _ROUNDING:
         return None
-    grey = images.mean(1, keepdim=True)
-    return statistics_of(grey).background, float(torch.quantile(grey.flatten(1), 0.99, dim=1).mean())
+    gray = images.mean(1, keepdim=True)
+    return statistics_of(gray).background, float(torch.quantile(gray.flatten(1), 0.99, dim=1).mean())
 
 
 def only_source_is_scaled(source: Tensor, target: Tensor) -> bool:
@@ -139,7 +139,7 @@ def _compare_images(source: Tensor, target: Tensor) -> list[RunWarning]:
     spreads = [float(domain.std()) for domain in (source, target)]
     if min(spreads) * _FACTOR < max(spreads):
         found.append(_compared(WarningCode.PIXEL_SPREAD, *spreads))
-    # Statistics are of grey images in 0..1, and these may have any range and any number of channels.
+    # Statistics are of gray images in 0..1, and these may have any range and any number of channels.
     low = min(0.0, *(float(domain.min()) for domain in (source, target)))
     high = max(1.0, *(float(domain.max()) for domain in (source, target)))
     images = [statistics_of((domain.mean(1, keepdim=True) - low) / (high - low)) for domain in (source, target)]

@@ -18,7 +18,7 @@ _LOOKED_AT = 256
 _PLAIN = 0.6  # share of border pixels near one level that makes a plain background
 _NEGATIVE = 0.5  # between the grounds of a picture and of its negative, in 0..1
 _CHANNELS = (1, 3, 4)
-_COLOURFUL = 0.01  # of the range of values: more than a lossy format makes of greys
+_COLOURFUL = 0.01  # of the range of values: more than a lossy format makes of grays
 
 
 @dataclass(frozen=True)
@@ -42,12 +42,12 @@ def image_statistics(
         have, height, width = domain.samples.shape[1:]
         if have not in _CHANNELS:
             raise InputError(f"{domain.origin} has images of {have} channels; expected 1, 3 or 4")
-        images = [_grey(values(domain.samples[row])) for row in rows]
+        images = [_gray(values(domain.samples[row])) for row in rows]
         return _judge(images, height, width, min(have, 3))
     facts, images = [], []
     for fact, image in _decoded(domain, rows, skip_unreadable, max_pixels):
         facts.append(fact)
-        images.append(_grey(image))
+        images.append(_gray(image))
     if not images:
         raise InputError(f"none of {len(rows)} images of {domain.origin} that were tried can be read")
     sizes = torch.tensor(facts)
@@ -57,7 +57,7 @@ def image_statistics(
 
 def statistics_of(images: Tensor) -> ImageStatistics:
     """The same for images [N, C, H, W] in 0..1 that are in memory."""
-    return _judge([_grey(image) for image in images], images.shape[2], images.shape[3], images.shape[1])
+    return _judge([_gray(image) for image in images], images.shape[2], images.shape[3], images.shape[1])
 
 
 def is_inverted(background: float, other: float) -> bool:
@@ -71,13 +71,13 @@ def ground_words(background: float) -> str:
 
 
 def has_colors(samples: Samples) -> bool:
-    """Whether images have more than greys; those of a file format that has colours may be grey all the same."""
+    """Whether images have more than grays; those of a file format that has colors may be gray all the same."""
     if samples.ndim != 4 or samples.shape[1] != 3:
         return False
     rows = torch.linspace(0, len(samples) - 1, min(len(samples), _LOOKED_AT)).long()
     images = samples[rows].float()
-    colours = (images - images.mean(1, keepdim=True)).abs().mean()
-    return bool(colours > _COLOURFUL * (images.max() - images.min()))
+    colors = (images - images.mean(1, keepdim=True)).abs().mean()
+    return bool(colors > _COLOURFUL * (images.max() - images.min()))
 
 
 def _decoded(
@@ -91,10 +91,10 @@ def _decoded(
                 raise error.with_advice() from None
 
 
-def _grey(image: Tensor) -> Tensor:
+def _gray(image: Tensor) -> Tensor:
     """[h, w] in 0..1."""
-    grey = to_channels(image[None], 1)[0, 0]
-    return grey.float() / 255 if grey.dtype == torch.uint8 else grey
+    gray = to_channels(image[None], 1)[0, 0]
+    return gray.float() / 255 if gray.dtype == torch.uint8 else gray
 
 
 def _judge(images: list[Tensor], height: int, width: int, channels: int) -> ImageStatistics:

@@ -83,7 +83,7 @@ class Preparation:
             return told
         channels, height, width = self.shape
         if before is not None and before[0] != channels:
-            told.append("grey copied to three channels" if before[0] == 1 else f"reduced to {channels} channel(s)")
+            told.append("gray copied to three channels" if before[0] == 1 else f"reduced to {channels} channel(s)")
         if self.detail is not None:
             told.append(f"reduced to {_times(self.detail)} first, as the other domain has no more detail")
         inner = self.inner or (height, width)
@@ -174,7 +174,7 @@ def odd_column(first: tuple[float, ...], second: tuple[float, ...]) -> int | Non
 
 
 def to_channels(batch: Tensor, channels: int) -> Tensor:
-    """Grey images repeated, or colour ones averaged by how bright the eye finds red, green and blue."""
+    """Gray images repeated, or color ones averaged by how bright the eye finds red, green and blue."""
     have = batch.shape[1]
     if have == channels:
         return batch
@@ -183,8 +183,8 @@ def to_channels(batch: Tensor, channels: int) -> Tensor:
     if channels == 3:
         return batch[:, :3]  # what is over is transparency
     weights = torch.tensor([0.299, 0.587, 0.114], device=batch.device).view(1, 3, 1, 1)
-    grey = (batch[:, :3].float() * weights).sum(1, keepdim=True)
-    return grey.round().byte() if batch.dtype == torch.uint8 else grey
+    gray = (batch[:, :3].float() * weights).sum(1, keepdim=True)
+    return gray.round().byte() if batch.dtype == torch.uint8 else gray
 
 
 def crop_to_aspect(batch: Tensor, size: tuple[int, int]) -> Tensor:
