@@ -103,7 +103,7 @@ def test_a_budget_that_cannot_be_met_is_said_so(guard):
     assert not [one for one in met.trust.warnings if one.code == WarningCode.BUDGET_UNMET]
 
 
-@pytest.mark.parametrize("seed", [0, 1, 2])
+@pytest.mark.parametrize("seed", [0, 1])
 def test_dual_ascent_ends_on_its_budget(seed):
     """Enough samples that one batch is like another: the target's entropy is steered by what batches show of it."""
     settings = {"rows": 1000, "batch_size": 100, "epochs": 20, "passes": 2}
