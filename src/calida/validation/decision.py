@@ -105,7 +105,9 @@ def deciding_validator(rule: str) -> str:
 
 def explain(decision: Decision) -> str:
     """A decision in words."""
-    if decision.reason == Reason.AGREEMENT:
+    if decision.family is not None:
+        words = _explain_family(decision.family, decision.estimates)
+    elif decision.reason == Reason.AGREEMENT:
         words = _explain_agreement(decision)
     elif decision.returned == Returned.ROUND:
         words = _explain_round(decision)
@@ -113,8 +115,6 @@ def explain(decision: Decision) -> str:
         words = _explain_source_only(decision)
     if decision.weighs_classes:
         words += " It learned from classes drawn equally often, and weighs them by how frequent they are in the target."
-    if decision.family is not None:
-        return _explain_family(decision.family, decision.estimates)
     return f"Of {decision.tried} recipes, {explain_picks(decision.picks)} {words}" if decision.picks else words
 
 

@@ -25,7 +25,7 @@ _KEYS = {"x_train", "y_train", "x_test", "y_test"}
 def data_folder() -> Path:
     """Where named sets are kept: CALIDA_DATA, or else the user's cache."""
     chosen = os.environ.get("CALIDA_DATA")
-    return Path(chosen).expanduser() if chosen else platformdirs.user_cache_path("calida")
+    return Path(chosen).expanduser() if chosen else platformdirs.user_cache_path("calida", appauthor=False)
 
 
 def is_present(name: str, folder: Path) -> bool:
