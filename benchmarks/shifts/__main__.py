@@ -172,8 +172,8 @@ def show(results: Path = RESULTS, others: Path = OTHERS, page: Path | None = Non
 
 @app.command()
 def widths(results: Path = RESULTS, out: Path = Path("src/calida/estimation/widths.json")) -> None:
-    """Fit how wide intervals must be, and write the table that the package ships."""
-    print(write_widths(read(results), out))
+    """Fit how wide intervals must be, on the first seed, and write the table that the package ships."""
+    print(write_widths([row for row in read(results) if row["seed"] == 0], out))
 
 
 def read(path: Path) -> list[dict[str, Any]]:
