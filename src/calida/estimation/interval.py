@@ -26,7 +26,7 @@ class Widths(NamedTuple):
 
 @lru_cache(maxsize=1)
 def fitted_widths() -> Widths:
-    """The table that `python -m benchmarks.shifts widths` writes, fitted on the benchmark's closed sets."""
+    """The table that `python -m benchmarks.shifts widths` writes, fitted on its closed sets, seed 0."""
     return Widths(**json.loads(files("calida.estimation").joinpath("widths.json").read_text(encoding="utf-8")))
 
 

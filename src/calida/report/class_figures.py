@@ -81,7 +81,7 @@ def class_shares(results: RunResults) -> Figure:
         caption += " Lines: where the true share lies in 90% of draws, if classes are confused as on held-out source."
     if len(drawn) < len(classes):
         caption += f" Drawn are the {len(drawn)} of {len(classes):,} whose shares differ most."
-    header = ["class", *(words for words, _ in series.values()), *["90% interval"][: len(spans)]]
+    header = ["class", *(words for words, _ in series.values()), *(["90% interval"] if spans else [])]
     cells = [
         [
             name,
